@@ -1,0 +1,3 @@
+//! Workloads, replay and measurement for function schedulers.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! A sched_ext scheduler for serverless functions: the loader.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The decisions of scx_sfs: IAT window, slice and overload, without I/O.
