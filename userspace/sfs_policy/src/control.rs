@@ -1,0 +1,265 @@
+//! When the decisions are made: the loader's side of the crate.
+//!
+//! Source: SFS (SC'22), adaptive slice: S is recomputed every N arrivals.
+
+use core::num::NonZeroUsize;
+
+use crate::{IatWindow, Mode, OverloadDetector, OverloadPolicy, SlicePolicy, Transition};
+
+/// What a [`Controller`] is made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// N: how many arrivals S is computed from, and after how many anew.
+    pub window: NonZeroUsize,
+    /// How S follows from the mean IAT.
+    pub slice: SlicePolicy,
+    /// S before the first N arrivals, in ns; brought within the bounds of
+    /// `slice`.
+    pub initial_slice_ns: u64,
+    /// When FILTER is bypassed; `None`: never.
+    pub overload: Option<OverloadPolicy>,
+    /// CPUs that run invocations, 1 or more.
+    pub cpus: u32,
+}
+
+/// What a [`Controller`] has seen and decided so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counters {
+    /// Arrivals taken.
+    pub arrivals: u64,
+    /// The mean IAT behind the slice in force, in ns; `None` before the first
+    /// recomputation.
+    pub mean_iat_ns: Option<u64>,
+    /// The slice in force, in ns.
+    pub slice_ns: u64,
+    /// CPUs that the slice is computed for.
+    pub cpus: u32,
+    /// How often N arrivals led to a recomputation of S, whether it changed S
+    /// or not.
+    pub recomputations: u64,
+    /// How often fair-only mode was entered.
+    pub fair_only_entered: u64,
+    /// How often fair-only mode was left; `fair_only_entered`, or one less.
+    pub fair_only_left: u64,
+}
+
+/// Takes what the kernel half reports and answers with what it must be told.
+///
+/// # Example
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use sfs_policy::{Config, Controller, Mode, OverloadPolicy, SlicePolicy};
+///
+/// let mut controller = Controller::new(Config {
+///     window: NonZeroUsize::new(3).unwrap(),
+///     slice: SlicePolicy::new(1_000, 1_000_000)?,
+///     initial_slice_ns: 50_000,
+///     overload: Some(OverloadPolicy::default()),
+///     cpus: 4,
+/// });
+/// assert_eq!(controller.on_arrivals(&[0, 10_000]), None);
+/// assert_eq!(controller.on_arrivals(&[20_000]), Some(40_000));
+/// assert!(controller.on_delay(120_000).is_some());
+/// assert_eq!(controller.mode(), Mode::FairOnly);
+/// # Ok::<(), sfs_policy::PolicyError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Controller {
+    policy: SlicePolicy,
+    window: IatWindow,
+    detector: OverloadDetector,
+    counters: Counters,
+    /// Arrivals since the last recomputation, below N.
+    pending: usize,
+}
+
+impl Controller {
+    /// Makes a controller that has seen nothing yet.
+    pub fn new(config: Config) -> Self {
+        Self {
+            policy: config.slice,
+            window: IatWindow::new(config.window),
+            detector: OverloadDetector::new(config.overload),
+            counters: Counters {
+                arrivals: 0,
+                mean_iat_ns: None,
+                slice_ns: config.slice.clamp(config.initial_slice_ns),
+                cpus: config.cpus,
+                recomputations: 0,
+                fair_only_entered: 0,
+                fair_only_left: 0,
+            },
+            pending: 0,
+        }
+    }
+
+    /// Takes arrivals (timestamps in ns), and returns S in ns if it changed.
+    ///
+    /// S is recomputed after each N arrivals exactly, however they are split
+    /// into calls: the first time from the N - 1 inter-arrival times between the
+    /// first N arrivals, then from the N since the last recomputation, so each
+    /// counts once.
+    pub fn on_arrivals(&mut self, arrivals_ns: &[u64]) -> Option<u64> {
+        let before_ns = self.counters.slice_ns;
+        for &arrival_ns in arrivals_ns {
+            self.on_arrival(arrival_ns);
+        }
+        self.changed_from(before_ns)
+    }
+
+    /// Takes a queueing delay in ns, and returns the change of mode that it
+    /// causes, if any. See [`OverloadDetector::observe`] for which delay.
+    pub fn on_delay(&mut self, delay_ns: u64) -> Option<Transition> {
+        let transition = self.detector.observe(delay_ns, self.counters.slice_ns)?;
+        match transition {
+            Transition::EnterFairOnly => self.counters.fair_only_entered += 1,
+            Transition::LeaveFairOnly => self.counters.fair_only_left += 1,
+        }
+        Some(transition)
+    }
+
+    /// Takes a new number of CPUs, and returns S in ns if it changed.
+    ///
+    /// S follows at once, from the same mean IAT as before; the next
+    /// recomputation is due when it was.
+    pub fn set_cpus(&mut self, cpus: u32) -> Option<u64> {
+        let before_ns = self.counters.slice_ns;
+        self.counters.cpus = cpus;
+        self.apply_mean();
+        self.changed_from(before_ns)
+    }
+
+    /// The slice in force, in ns.
+    pub fn slice_ns(&self) -> u64 {
+        self.counters.slice_ns
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        self.detector.mode()
+    }
+
+    /// What a page of statistics shows.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn on_arrival(&mut self, arrival_ns: u64) {
+        self.window.push(arrival_ns);
+        self.counters.arrivals += 1;
+        self.pending += 1;
+        if self.pending == self.window.capacity().get() {
+            self.pending = 0;
+            self.recompute();
+        }
+    }
+
+    fn recompute(&mut self) {
+        // With N = 1 there is no interval yet after the first N arrivals.
+        let Some(mean_iat_ns) = self.window.mean_iat_ns() else {
+            return;
+        };
+        self.counters.mean_iat_ns = Some(mean_iat_ns);
+        self.counters.recomputations += 1;
+        self.apply_mean();
+    }
+
+    /// Derives the slice from the mean IAT and the CPUs in `counters`.
+    fn apply_mean(&mut self) {
+        if let Some(mean_iat_ns) = self.counters.mean_iat_ns {
+            self.counters.slice_ns = self.policy.slice_ns(mean_iat_ns, self.counters.cpus);
+        }
+    }
+
+    fn changed_from(&self, before_ns: u64) -> Option<u64> {
+        (self.counters.slice_ns != before_ns).then_some(self.counters.slice_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        Config {
+            window: NonZeroUsize::new(3).unwrap(),
+            slice: SlicePolicy::new(1, 1_000).unwrap(),
+            initial_slice_ns: 500,
+            overload: Some(OverloadPolicy::default()),
+            cpus: 2,
+        }
+    }
+
+    #[test]
+    fn recomputes_after_each_n_arrivals() {
+        let mut controller = Controller::new(config());
+        assert_eq!(controller.slice_ns(), 500);
+        assert_eq!(controller.on_arrivals(&[0, 10]), None);
+        // IATs 10 and 30 between the first three arrivals: 20 x 2 CPUs.
+        assert_eq!(controller.on_arrivals(&[40]), Some(40));
+        assert_eq!(controller.on_arrivals(&[100, 200]), None);
+        // IATs 60, 100 and 50: 70 x 2 CPUs.
+        assert_eq!(controller.on_arrivals(&[250, 999]), Some(140));
+        assert_eq!(controller.counters().recomputations, 2);
+        assert_eq!(controller.counters().mean_iat_ns, Some(70));
+        assert_eq!(controller.counters().arrivals, 7);
+    }
+
+    #[test]
+    fn tells_only_changes() {
+        let mut controller = Controller::new(config());
+        assert_eq!(controller.on_arrivals(&[0, 250, 500]), None);
+        assert_eq!(controller.counters().recomputations, 1);
+    }
+
+    #[test]
+    fn initial_slice_is_within_bounds() {
+        let controller = Controller::new(Config {
+            initial_slice_ns: 9_999,
+            ..config()
+        });
+        assert_eq!(controller.slice_ns(), 1_000);
+    }
+
+    #[test]
+    fn a_fixed_slice_still_measures() {
+        let slice = SlicePolicy::fixed(77).unwrap();
+        let mut controller = Controller::new(Config { slice, ..config() });
+        assert_eq!(controller.slice_ns(), 77);
+        assert_eq!(controller.on_arrivals(&[0, 10, 20]), None);
+        assert_eq!(controller.set_cpus(64), None);
+        assert_eq!(controller.slice_ns(), 77);
+        assert_eq!(controller.counters().mean_iat_ns, Some(10));
+    }
+
+    #[test]
+    fn hotplug_rescales_the_slice() {
+        let mut controller = Controller::new(config());
+        assert_eq!(controller.set_cpus(4), None);
+        assert_eq!(controller.on_arrivals(&[0, 10, 20]), Some(40));
+        assert_eq!(controller.set_cpus(1), Some(10));
+        assert_eq!(controller.counters().recomputations, 1);
+    }
+
+    #[test]
+    fn a_window_of_one_waits_for_the_second_arrival() {
+        let window = NonZeroUsize::MIN;
+        let mut controller = Controller::new(Config { window, ..config() });
+        assert_eq!(controller.on_arrivals(&[100]), None);
+        assert_eq!(controller.counters().recomputations, 0);
+        assert_eq!(controller.on_arrivals(&[107]), Some(14));
+        assert_eq!(controller.on_arrivals(&[110]), Some(6));
+    }
+
+    #[test]
+    fn counts_transitions() {
+        let mut controller = Controller::new(config());
+        assert_eq!(controller.on_delay(1_499), None);
+        assert_eq!(controller.on_delay(1_500), Some(Transition::EnterFairOnly));
+        assert_eq!(controller.mode(), Mode::FairOnly);
+        assert_eq!(controller.counters().fair_only_entered, 1);
+        assert_eq!(controller.on_delay(500), Some(Transition::LeaveFairOnly));
+        assert_eq!(controller.counters().fair_only_left, 1);
+    }
+}
