@@ -1,3 +1,115 @@
-//! A sched_ext scheduler for serverless functions: the loader.
+//! The loader of scx_sfs: puts the kernel half into the kernel, tunes its slice
+//! from the arrivals that it reports, switches fair-only mode, and serves
+//! statistics. The decisions themselves are in `sfs_policy`.
 
-fn main() {}
+mod bpf_intf;
+mod bpf_skel;
+mod control;
+mod cpus;
+mod iat;
+mod kernel;
+mod options;
+mod preflight;
+mod signals;
+mod stats;
+
+use std::io::{self, IsTerminal};
+use std::mem::MaybeUninit;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser};
+use scx_utils::build_id;
+use tracing::{info, Level};
+use tracing_subscriber::fmt::time::uptime;
+
+use control::{Control, Outcome};
+use options::Options;
+use signals::Signals;
+
+/// The scheduler's name, as in the family of scx schedulers.
+const NAME: &str = "scx_sfs";
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    init_logging(options.verbose);
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{NAME}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
+    if options.version {
+        println!("{NAME} {}", version());
+        return Ok(());
+    }
+    if options.help_stats {
+        return stats::server_data().describe_meta(&mut io::stdout(), None);
+    }
+    if let Some(shell) = options.completions {
+        clap_complete::generate(shell, &mut Options::command(), NAME, &mut io::stdout());
+        return Ok(());
+    }
+
+    let signals = Signals::block()?;
+    if let Some(interval) = options.monitor {
+        return monitor_until_signalled(interval, &signals);
+    }
+    schedule(options, &signals)
+}
+
+/// Loads the scheduler and stays until a signal or the kernel ends it; loads it
+/// again when the kernel asks for that (CPU hotplug).
+fn schedule(options: &Options, signals: &Signals) -> Result<()> {
+    let settings = options.settings()?;
+    preflight::check()?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    info!("{NAME} {} {}", version(), arguments.join(" "));
+    if let Some(interval) = options.stats {
+        std::thread::spawn(move || stats::monitor(interval));
+    }
+    loop {
+        let mut object = MaybeUninit::uninit();
+        let mut control = Control::start(options, &settings, &mut object)?;
+        match control.run(signals)? {
+            Outcome::Restart => info!("the kernel asks for a restart (CPU hotplug)"),
+            Outcome::Stop => return Ok(()),
+        }
+    }
+}
+
+fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
+    let monitor = std::thread::spawn(move || stats::monitor(interval));
+    while !signals.wait(Duration::from_millis(200))? {
+        if monitor.is_finished() {
+            return monitor
+                .join()
+                .unwrap_or_else(|_| anyhow::bail!("the monitor has died"));
+        }
+    }
+    Ok(())
+}
+
+fn version() -> String {
+    build_id::full_version(env!("CARGO_PKG_VERSION"))
+}
+
+/// Quiet by default: one line at start, then what an operator must know.
+fn init_logging(verbose: bool) {
+    let level = if verbose { Level::DEBUG } else { Level::INFO };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr);
+    if verbose {
+        subscriber.with_timer(uptime()).init();
+    } else {
+        subscriber.without_time().init();
+    }
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * FAIR: shares what FILTER leaves by virtual time, honouring weights, with a
+ * bounded wait at its head.
+ */
+#ifndef __SFS_FAIR_BPF_H
+#define __SFS_FAIR_BPF_H
+
+/*
+ * Virtual time of FAIR: that of the work started last. Two CPUs may write it
+ * at the same time, and the smaller value may win; it is caught up with at the
+ * next start, and only ever bounds the credit of sleepers.
+ */
+static volatile u64 fair_vtime_now;
+
+/*
+ * A task's virtual time is kept within this distance of fair_vtime_now when it
+ * is queued, counted in FAIR turns. Behind: a sleeper has saved up one turn, no
+ * more. Ahead: a task of the least weight waits a few rounds, not for ever
+ * (the kernel ejects a scheduler under which a task waits for 30 s).
+ */
+#define FAIR_TURNS_BEHIND	1
+#define FAIR_TURNS_AHEAD	16
+
+/*
+ * While FILTER keeps all CPUs busy, each of them gives FAIR one short turn in
+ * each half of fair_max_wait_ns; the other half covers the wait for the tick
+ * and for the turn of another FAIR task. A turn is a 25th of the bound, so
+ * that FAIR takes 8 % of a saturated machine, close to the 5 % that the kernel
+ * reserves for the fair class under real-time load.
+ */
+#define FAIR_DUE_TURN_FRACTION	25
+
+/* Return how many tasks wait in FAIR and may run on @cpu. */
+static u32 fair_waiting(s32 cpu)
+{
+	s32 shared = scx_bpf_dsq_nr_queued(DSQ_FAIR);
+	s32 pinned = scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu));
+
+	return (shared > 0 ? shared : 0) + (pinned > 0 ? pinned : 0);
+}
+
+/* Return the time that each waiting task may take for FAIR's round to end
+ * within the guard, given @waiting tasks. */
+static u64 fair_round_share(u32 waiting)
+{
+	return WATCHDOG_GUARD_NS * nr_function_cpus / (waiting + 1);
+}
+
+static u64 fair_turn_ns(void)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_FAIR);
+	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+
+	return share < fair_slice_ns ? share : fair_slice_ns;
+}
+
+/* Return the time after which FAIR is due on a CPU that runs FILTER work. */
+static u64 fair_due_interval(u32 waiting)
+{
+	u64 share = fair_round_share(waiting), half = fair_max_wait_ns / 2;
+
+	return share < half ? share : half;
+}
+
+/* Charge @p for @delta of CPU time in FAIR, scaled by its weight (100 is that
+ * of nice 0). */
+static void fair_charge(struct task_struct *p, u64 delta)
+{
+	u32 weight = p->scx.weight ?: 1;
+
+	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + delta * 100 / weight);
+}
+
+/* Return @p's virtual time, brought into the window around the present one. */
+static u64 fair_vtime_of(const struct task_struct *p)
+{
+	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime;
+	u64 earliest = now - FAIR_TURNS_BEHIND * fair_slice_ns;
+	u64 latest = now + FAIR_TURNS_AHEAD * fair_slice_ns;
+
+	if (time_before(vtime, earliest))
+		return earliest;
+	if (time_after(vtime, latest))
+		return latest;
+	return vtime;
+}
+
+/* Queue @p in FAIR, and get an idle CPU to look. */
+static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
+{
+	s32 pinned = pinned_cpu(p);
+	u64 dsq = pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned);
+
+	if (tctx) {
+		tctx->turn = TURN_FAIR;
+		tctx->queued_at = now;
+	}
+	if (pinned >= 0)
+		count(SFS_PINNED);
+	scx_bpf_dsq_insert_vtime(p, dsq, fair_turn_ns(), fair_vtime_of(p), enq_flags);
+	kick_idle_cpu(p, pinned);
+}
+
+/* A FAIR task starts to run: virtual time has come to where it was queued. */
+static void fair_running(const struct task_struct *p)
+{
+	if (time_before(fair_vtime_now, p->scx.dsq_vtime))
+		fair_vtime_now = p->scx.dsq_vtime;
+}
+
+/* Return true if the first task of @dsq waits for @interval or longer. */
+static bool head_waits(u64 dsq, u64 interval, u64 now)
+{
+	struct task_struct *p = first_of(dsq);
+	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+
+	if (!p)
+		return false;
+	return !tctx || !tctx->queued_at || time_delta(now, tctx->queued_at) >= interval;
+}
+
+/* Return true if FAIR must get @cpu now, though FILTER has work for it. */
+static bool fair_is_due(const struct cpu_ctx *cctx, s32 cpu, u64 now)
+{
+	u32 waiting = fair_waiting(cpu);
+	u64 interval;
+
+	if (!waiting)
+		return false;
+	interval = fair_due_interval(waiting);
+	if (time_delta(now, cctx->fair_served_at) < interval)
+		return false;
+	return head_waits(DSQ_FAIR, interval, now) ||
+	       head_waits(DSQ_FAIR_CPU(cpu), interval, now);
+}
+
+/*
+ * Return the queue whose head comes first in virtual time on @cpu, and that
+ * head's virtual time in @vtime; 0 if there is none. The head of the shared
+ * queue may be one that @cpu must not run; the choice is then off by the tasks
+ * before the first that it may.
+ */
+static u64 fair_first_queue(s32 cpu, u64 *vtime)
+{
+	struct task_struct *shared = first_of(DSQ_FAIR);
+	struct task_struct *pinned = NULL;
+	u64 dsq = 0;
+
+	if (scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu)) > 0)
+		pinned = first_of(DSQ_FAIR_CPU(cpu));
+	if (shared) {
+		dsq = DSQ_FAIR;
+		*vtime = shared->scx.dsq_vtime;
+	}
+	if (pinned && (!shared || time_before(pinned->scx.dsq_vtime, *vtime))) {
+		dsq = DSQ_FAIR_CPU(cpu);
+		*vtime = pinned->scx.dsq_vtime;
+	}
+	return dsq;
+}
+
+/* Give @cpu the first FAIR task that it may run. Return true if there is one. */
+static bool fair_dispatch(s32 cpu)
+{
+	u64 vtime = 0, dsq = fair_first_queue(cpu, &vtime);
+
+	if (!dsq)
+		return false;
+	if (dsq == DSQ_FAIR)
+		return scx_bpf_dsq_move_to_local(DSQ_FAIR, 0) ||
+		       scx_bpf_dsq_move_to_local(DSQ_FAIR_CPU(cpu), 0);
+	return scx_bpf_dsq_move_to_local(DSQ_FAIR_CPU(cpu), 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
+}
+
+/* Return true if @prev, which has used up its turn, still comes before all
+ * that waits in FAIR, so that switching away from it would only cost time. */
+static bool fair_keeps_cpu(const struct task_struct *prev, s32 cpu)
+{
+	u64 vtime = 0;
+
+	if (!fair_first_queue(cpu, &vtime))
+		return true;
+	return time_before(prev->scx.dsq_vtime, vtime);
+}
+
+#endif /* __SFS_FAIR_BPF_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * FILTER: the global first-in-first-out queue in which invocations spend their
+ * credit, and what happens when it is too long (overload).
+ */
+#ifndef __SFS_FILTER_BPF_H
+#define __SFS_FILTER_BPF_H
+
+/* Tasks looked at in one go when a backlog is moved. */
+#define RELIEVE_BATCH	8
+#define SWITCH_BATCH	1024
+
+/* Queue @p at the end of FILTER, and get a CPU for it: an idle one, or one that
+ * runs FAIR work. */
+static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
+			   const struct invocation *inv, u64 enq_flags, u64 now)
+{
+	s32 pinned = pinned_cpu(p);
+	u64 dsq = pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned);
+
+	tctx->turn = TURN_FILTER;
+	tctx->queued_at = now;
+	if (pinned >= 0)
+		count(SFS_PINNED);
+	scx_bpf_dsq_insert(p, dsq, credit_left(inv), enq_flags);
+	if (!kick_idle_cpu(p, pinned))
+		preempt_fair_cpu(p, pinned);
+}
+
+/* ---------------------------------------------------------------- overload */
+
+/* Count the task into the demand on FILTER, and out of it. */
+static void join_demand(struct task_ctx *tctx)
+{
+	if (tctx->in_demand)
+		return;
+	tctx->in_demand = true;
+	__sync_fetch_and_add(&filter_demand, 1);
+}
+
+static void leave_demand(struct task_ctx *tctx)
+{
+	if (!tctx->in_demand)
+		return;
+	tctx->in_demand = false;
+	__sync_fetch_and_sub(&filter_demand, 1);
+}
+
+/* Return the wait in FILTER from which on there is overload. */
+static u64 overload_wait(void)
+{
+	u64 wait = overload_enabled ? overload_wait_ns : WATCHDOG_GUARD_NS;
+
+	return wait < WATCHDOG_GUARD_NS ? wait : WATCHDOG_GUARD_NS;
+}
+
+/* An invocation has waited for @wait in FILTER, or is still waiting: report
+ * overload if that is too long and has not been reported. */
+static void check_overload(u64 wait, u64 now)
+{
+	if (mode != SFS_MODE_FILTER || wait < overload_wait() || overload_since)
+		return;
+	if (__sync_val_compare_and_swap(&overload_since, 0, now))
+		return;
+	if (overload_enabled)
+		send_event(SFS_EVENT_OVERLOAD_BEGUN, wait, now);
+}
+
+/* The same for the head of FILTER, which has not got a CPU. */
+static void check_filter_head(u64 now)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+
+	if (scx_bpf_dsq_nr_queued(DSQ_FILTER) <= 0)
+		return;
+	p = first_of(DSQ_FILTER);
+	tctx = p ? try_lookup_task_ctx(p) : NULL;
+	if (tctx && tctx->queued_at)
+		check_overload(time_delta(now, tctx->queued_at), now);
+}
+
+/*
+ * Return the delay that a new invocation would see in FILTER: the work of those
+ * before it, at the average that FILTER work takes, spread over the CPUs. In
+ * fair-only mode nobody waits in FILTER, so it cannot be measured there.
+ */
+static u64 expected_delay(void)
+{
+	s64 before = filter_demand - (s64)nr_function_cpus;
+
+	if (before <= 0)
+		return 0;
+	return before * credit_used_avg_ns / (nr_function_cpus ?: 1);
+}
+
+/* In fair-only mode: tell the loader when the expected delay is back to normal,
+ * and again for as long as it does not answer. */
+static void check_recovery(u64 now)
+{
+	u64 delay, told = recovery_told_at;
+
+	if (mode != SFS_MODE_FAIR_ONLY || time_delta(now, told) < loader_grace_ns)
+		return;
+	delay = expected_delay();
+	if (delay > recover_wait_ns)
+		return;
+	if (__sync_val_compare_and_swap(&recovery_told_at, told, now) == told)
+		send_event(SFS_EVENT_OVERLOAD_OVER, delay, now);
+}
+
+/*
+ * The loader has not answered "overload begun" in time: apply the rule without
+ * it, to each invocation at FILTER's head that has waited too long. Once the
+ * head has not, the report is taken back, and the next overload is told anew.
+ *
+ * tctx is written without the run-queue lock of the task. Should the move fail,
+ * another CPU has just taken the task; it then runs for a FILTER slice but in
+ * FAIR's name, once.
+ */
+static void relieve_filter(u64 now)
+{
+	struct task_struct *p;
+	int looked_at = 0;
+
+	bpf_for_each(scx_dsq, p, DSQ_FILTER, 0) {
+		struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+		if (++looked_at > RELIEVE_BATCH || !tctx)
+			return;
+		if (time_delta(now, tctx->queued_at) < overload_wait())
+			break;
+		tctx->turn = TURN_FAIR;
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_slice_ns);
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p));
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, DSQ_FAIR, 0))
+			count(SFS_RELIEVED);
+	}
+	overload_since = 0;
+}
+
+static bool loader_is_late(u64 now)
+{
+	u64 since = overload_since;
+
+	return since && mode == SFS_MODE_FILTER && time_delta(now, since) > loader_grace_ns;
+}
+
+/* ---------------------------------------------------------------- dispatch */
+
+/* Return when the head of @dsq was queued, or the end of time if it is empty. */
+static u64 head_queued_at(u64 dsq)
+{
+	struct task_struct *p = first_of(dsq);
+	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+
+	return tctx ? tctx->queued_at : ~0ULL;
+}
+
+/* Return true if FILTER has work that waits for @cpu. */
+static bool filter_waiting(s32 cpu)
+{
+	return scx_bpf_dsq_nr_queued(DSQ_FILTER) > 0 ||
+	       scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0;
+}
+
+/*
+ * Give @cpu the FILTER task that it may run and that has waited longest. Return
+ * true if there is one. (If the shared head is one that @cpu must not run, a
+ * pinned task may wait for one more than it should.)
+ */
+static bool filter_dispatch(s32 cpu, u64 now)
+{
+	if (loader_is_late(now))
+		relieve_filter(now);
+	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
+	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(DSQ_FILTER) &&
+	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))
+		return true;
+	return scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0);
+}
+
+#endif /* __SFS_FILTER_BPF_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Placement: which CPU looks at the queues next, and what is tied to one CPU.
+ */
+#ifndef __SFS_PLACEMENT_BPF_H
+#define __SFS_PLACEMENT_BPF_H
+
+/*
+ * Return the one CPU that may run @p, or -1 if there are several. For a task
+ * in a migration-disabled section that is the CPU it is on; cpus_ptr and
+ * nr_cpus_allowed may disagree there.
+ */
+static s32 pinned_cpu(const struct task_struct *p)
+{
+	if (p->nr_cpus_allowed == 1)
+		return bpf_cpumask_first(p->cpus_ptr);
+	if (is_migration_disabled(p))
+		return scx_bpf_task_cpu(p);
+	return -1;
+}
+
+/* Return true if @p keeps the machine or this scheduler going. */
+static bool is_system(const struct task_struct *p)
+{
+	return (p->flags & PF_KTHREAD) || p->tgid == loader_tgid;
+}
+
+/* Claim @cpu for FILTER. Return true if it runs FAIR work and nobody else has
+ * claimed it. */
+static bool claim_fair_cpu(s32 cpu)
+{
+	struct bpf_cpumask *mask = fair_cpus;
+
+	return mask && bpf_cpumask_test_cpu(cpu, cast_mask(mask)) &&
+	       bpf_cpumask_test_and_clear_cpu(cpu, mask);
+}
+
+/* Claim any CPU that runs FAIR work and may run @p. Return it, or -1. */
+static s32 claim_any_fair_cpu(const struct task_struct *p)
+{
+	struct bpf_cpumask *mask = fair_cpus;
+	u32 cpu;
+	int i;
+
+	if (!mask)
+		return -1;
+	/* Another CPU may claim the one found first; so look again, not for ever. */
+	bpf_for(i, 0, 4) {
+		cpu = bpf_cpumask_any_and_distribute(cast_mask(mask), p->cpus_ptr);
+		if (cpu >= nr_cpu_ids)
+			return -1;
+		if (bpf_cpumask_test_and_clear_cpu(cpu, mask))
+			return cpu;
+	}
+	return -1;
+}
+
+/* Mark whether this CPU, @cpu, runs FAIR work that FILTER may preempt. */
+static void mark_fair_cpu(s32 cpu, bool preemptible)
+{
+	struct bpf_cpumask *mask = fair_cpus;
+
+	/* Testing first keeps the shared cache line clean in the usual case. */
+	if (!mask || bpf_cpumask_test_cpu(cpu, cast_mask(mask)) == preemptible)
+		return;
+	if (preemptible)
+		bpf_cpumask_set_cpu(cpu, mask);
+	else
+		bpf_cpumask_clear_cpu(cpu, mask);
+}
+
+/*
+ * Wake an idle CPU for @p, which has just been queued. Queue first, then look:
+ * a CPU that went idle before finds the task here, one that goes idle
+ * afterwards finds it in dispatch(). (A CPU in between, past dispatch() and
+ * not marked idle, is covered by tick() on the CPU that @p was queued from.)
+ */
+static bool kick_idle_cpu(const struct task_struct *p, s32 pinned)
+{
+	s32 cpu = pinned;
+
+	if (pinned < 0)
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	else if (!scx_bpf_test_and_clear_cpu_idle(pinned))
+		return false;
+	if (cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	return true;
+}
+
+/* Preempt FAIR work for @p, which has just been queued in FILTER. */
+static void preempt_fair_cpu(const struct task_struct *p, s32 pinned)
+{
+	s32 cpu = pinned;
+
+	if (pinned < 0)
+		cpu = claim_any_fair_cpu(p);
+	else if (!claim_fair_cpu(pinned))
+		return;
+	if (cpu < 0)
+		return;
+	count(SFS_PREEMPTIONS);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* Return the first task of a queue, or NULL. */
+static struct task_struct *first_of(u64 dsq)
+{
+	return __COMPAT_scx_bpf_dsq_peek(dsq);
+}
+
+#endif /* __SFS_PLACEMENT_BPF_H */

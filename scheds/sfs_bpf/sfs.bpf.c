@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * sfs: a sched_ext scheduler for machines that run serverless functions; the
+ * kernel half. After SFS, "Smart OS Scheduling for Serverless Functions"
+ * (Fu, Liu, Wang, Cheng, Chen; SC'22).
+ *
+ * This file has the callbacks in the order in which an invocation meets them:
+ *
+ *   fork -> init_task, enable
+ *   wake -> select_cpu (an idle CPU takes it at once), runnable (the boundary),
+ *           enqueue (FILTER with credit, FAIR without)
+ *   run  -> dispatch (FILTER before FAIR, unless FAIR is due), running,
+ *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge)
+ *   end  -> stopping (of the last thread)
+ *
+ * What they do is in one file for each idea: invocation (boundary, credit,
+ * demotion), filter, fair, placement, telemetry. The loader tunes S and
+ * switches the mode (userspace/scx_sfs).
+ */
+#include <scx/common.bpf.h>
+#include <scx/compat.bpf.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+#include "state.bpf.h"
+#include "telemetry.bpf.h"
+#include "invocation.bpf.h"
+#include "placement.bpf.h"
+#include "fair.bpf.h"
+#include "filter.bpf.h"
+
+/* ------------------------------------------------------------------- turns */
+
+/* Charge @p for the CPU time that it has used since it was last charged. */
+static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
+{
+	u64 total = p->se.sum_exec_runtime;
+	u64 delta = time_delta(total, tctx->charged_ns);
+
+	tctx->charged_ns = total;
+	tctx->turn_used_ns += delta;
+	if (tctx->turn == TURN_FAIR)
+		fair_charge(p, delta);
+	if (inv && (inv->state == INV_CREDIT || inv->state == INV_DEMOTED))
+		charge_invocation(inv, delta);
+	if (!has_credit(inv))
+		leave_demand(tctx);
+}
+
+/* Return whose turn @p gets if it is queued now. */
+static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
+		     const struct invocation *inv)
+{
+	if (is_system(p))
+		return tctx->turn_used_ns < SYSTEM_SLICE_NS ? TURN_SYSTEM : TURN_FAIR;
+	return has_credit(inv) && mode == SFS_MODE_FILTER ? TURN_FILTER : TURN_FAIR;
+}
+
+/* Return how long such a turn may be. */
+static u64 turn_ns(u32 turn, const struct invocation *inv)
+{
+	if (turn == TURN_FILTER && inv)
+		return credit_left(inv);
+	return turn == TURN_SYSTEM ? SYSTEM_SLICE_NS : fair_turn_ns();
+}
+
+/* Return true if @p has been taken off its CPU in the middle of its turn, by
+ * somebody who goes first, and should go on there afterwards. */
+static bool resumes(const struct task_struct *p, const struct task_ctx *tctx, u32 turn,
+		    u64 enq_flags)
+{
+	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded &&
+	       !(enq_flags & SCX_ENQ_WAKEUP) && tctx->stopped_on == scx_bpf_task_cpu(p);
+}
+
+/* ------------------------------------------------------------------ wake-up */
+
+/* An idle CPU takes @p at once. Synchronous wake-ups get no special treatment:
+ * the waker may well keep its CPU for the rest of its credit. */
+s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+	bool is_idle = false;
+	u64 now;
+	s32 cpu;
+
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~(u64)SCX_WAKE_SYNC, &is_idle);
+	if (!is_idle || !tctx)
+		return cpu;
+
+	now = scx_bpf_now();
+	begin_if_fresh(p, tctx, now);
+	inv = lookup_invocation(p, tctx);
+	tctx->turn_used_ns = 0;
+	tctx->turn = next_turn(p, tctx, inv);
+	tctx->queued_at = now;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, inv), 0);
+	return cpu;
+}
+
+/* @p wants to run: a new invocation, a return from I/O, or only a change of its
+ * attributes (only a return from I/O comes with SCX_ENQ_WAKEUP). */
+void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+
+	if (!tctx)
+		return;
+	begin_if_fresh(p, tctx, scx_bpf_now());
+	inv = lookup_invocation(p, tctx);
+	if (enq_flags & SCX_ENQ_WAKEUP) {
+		tctx->turn_used_ns = 0;
+		if (is_system(p))
+			count(SFS_SYSTEM_WAKEUPS);
+		else if (has_credit(inv))
+			count(SFS_IO_RETURNS);
+	}
+	if (has_credit(inv))
+		join_demand(tctx);
+}
+
+void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+	u64 now = scx_bpf_now();
+	u32 turn;
+
+	if (!tctx) {
+		count(SFS_NO_CONTEXT);
+		fair_enqueue(p, NULL, enq_flags, now);
+		return;
+	}
+	inv = lookup_invocation(p, tctx);
+	turn = next_turn(p, tctx, inv);
+
+	if (resumes(p, tctx, turn, enq_flags)) {
+		tctx->queued_at = 0;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, inv), enq_flags);
+	} else if (turn == TURN_SYSTEM) {
+		tctx->turn = TURN_SYSTEM;
+		tctx->queued_at = 0;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SYSTEM_SLICE_NS,
+				   enq_flags | SCX_ENQ_PREEMPT);
+	} else if (turn == TURN_FILTER && inv) {
+		filter_enqueue(p, tctx, inv, enq_flags, now);
+	} else {
+		fair_enqueue(p, tctx, enq_flags, now);
+	}
+	tctx->yielded = false;
+}
+
+/* ---------------------------------------------------------------------- run */
+
+/* Let @prev go on for another turn without a context switch. */
+static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
+			 const struct invocation *inv, u32 turn, struct cpu_ctx *cctx)
+{
+	tctx->turn = turn;
+	cctx->turn_is_due = false;
+	mark_fair_cpu(scx_bpf_task_cpu(prev), turn == TURN_FAIR);
+	if (turn == TURN_FAIR)
+		cctx->fair_served_at = scx_bpf_now();
+	scx_bpf_task_set_slice(prev, turn_ns(turn, inv));
+}
+
+/* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
+static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocation *inv, s32 cpu)
+{
+	if (tctx->turn != TURN_FILTER || !has_credit(inv) || mode != SFS_MODE_FILTER)
+		return false;
+	return !tctx->yielded || !filter_waiting(cpu);
+}
+
+/* @cpu needs work; @prev is what it has run, if that still wants to run. */
+void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct task_ctx *tctx = NULL;
+	struct invocation *inv = NULL;
+	struct cpu_ctx *cctx = this_cpu_ctx();
+	u64 now = scx_bpf_now();
+	u32 turn;
+
+	if (!cctx)
+		return;
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		tctx = try_lookup_task_ctx(prev);
+	if (prev && tctx) {
+		inv = lookup_invocation(prev, tctx);
+		charge(prev, tctx, inv);
+	}
+
+	if (fair_is_due(cctx, cpu, now) && fair_dispatch(cpu)) {
+		cctx->next_turn_is_due = true;
+		count(SFS_FAIR_TURNS_DUE);
+		return;
+	}
+	if (prev && tctx && filter_keeps_cpu(tctx, inv, cpu)) {
+		tctx->yielded = false;
+		keep_running(prev, tctx, inv, TURN_FILTER, cctx);
+		return;
+	}
+	if (filter_dispatch(cpu, now))
+		return;
+	if (prev && tctx && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
+		turn = next_turn(prev, tctx, inv);
+		keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
+		return;
+	}
+	fair_dispatch(cpu);
+}
+
+/* @p gets its CPU. */
+void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct cpu_ctx *cctx = this_cpu_ctx();
+	s32 cpu = scx_bpf_task_cpu(p);
+	u64 now = scx_bpf_now(), wait;
+	bool fair;
+
+	if (!cctx)
+		return;
+	fair = !tctx || tctx->turn == TURN_FAIR;
+	cctx->turn_is_due = fair && cctx->next_turn_is_due;
+	cctx->next_turn_is_due = false;
+	mark_fair_cpu(cpu, fair && !cctx->turn_is_due);
+	if (fair) {
+		fair_running(p);
+		cctx->fair_served_at = now;
+	}
+	if (cctx->turn_is_due)
+		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
+	if (!tctx)
+		return;
+
+	if (tctx->turn == TURN_FILTER && tctx->queued_at) {
+		wait = time_delta(now, tctx->queued_at);
+		count_filter_start(wait);
+		check_overload(wait, now);
+	}
+	tctx->queued_at = 0;
+	tctx->stopped_on = -1;
+	tctx->charged_ns = p->se.sum_exec_runtime;
+}
+
+/* Return true if @p, which runs on @cpu, must give it up before its slice ends. */
+static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *inv,
+			 const struct cpu_ctx *cctx, s32 cpu, u64 now)
+{
+	if (tctx->turn == TURN_FILTER)
+		return !has_credit(inv) || fair_is_due(cctx, cpu, now);
+	return tctx->turn == TURN_FAIR && !cctx->turn_is_due && filter_waiting(cpu);
+}
+
+/*
+ * Each busy CPU looks once a tick at what events alone cannot see: credit that
+ * several threads spend at the same time, the wait of FAIR's and of FILTER's
+ * head, and work that waits although a CPU is idle or runs FAIR, because the
+ * kick for it has been lost in a race.
+ */
+void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct cpu_ctx *cctx = this_cpu_ctx();
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct task_struct *head;
+	struct invocation *inv;
+	u64 now = scx_bpf_now();
+
+	if (!cctx || !tctx)
+		return;
+	inv = lookup_invocation(p, tctx);
+	charge(p, tctx, inv);
+	if (turn_is_over(tctx, inv, cctx, cpu, now))
+		scx_bpf_task_set_slice(p, 0);
+	check_filter_head(now);
+	check_recovery(now);
+	head = first_of(DSQ_FILTER);
+	if (!head)
+		head = first_of(DSQ_FAIR);
+	if (head)
+		kick_idle_cpu(head, -1);
+}
+
+/* @p leaves its CPU; @runnable tells whether it wants it back. */
+void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct cpu_ctx *cctx = this_cpu_ctx();
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct invocation *inv;
+
+	mark_fair_cpu(cpu, false);
+	if (!tctx)
+		return;
+	inv = lookup_invocation(p, tctx);
+	charge(p, tctx, inv);
+	if (cctx && tctx->turn == TURN_FAIR)
+		cctx->fair_served_at = scx_bpf_now();
+	tctx->stopped_on = runnable ? cpu : -1;
+	if (!runnable && inv && p->__state == SFS_TASK_DEAD)
+		leave_invocation(inv);
+}
+
+/* @p no longer wants to run. */
+void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx)
+		return;
+	leave_demand(tctx);
+	check_recovery(scx_bpf_now());
+}
+
+/* @from yields: it goes behind those that wait in its queue. */
+bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(from);
+
+	if (tctx)
+		tctx->yielded = true;
+	scx_bpf_task_set_slice(from, 0);
+	return false;
+}
+
+/* -------------------------------------------------------------- life of tasks */
+
+/* Make @p's context. Without memory for one the fork still succeeds. */
+s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct task_ctx *tctx;
+	struct invocation *inv;
+
+	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!tctx)
+		return 0;
+	tctx->stopped_on = -1;
+	tctx->fresh = args->fork;
+
+	bpf_rcu_read_lock();
+	inv = lookup_invocation(p, tctx);
+	if (inv)
+		__sync_fetch_and_add(&inv->nr_threads, 1);
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* A fork that came to nothing takes its thread off the count again. */
+void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+
+	if (!tctx || !args->cancelled)
+		return;
+	inv = lookup_invocation(p, tctx);
+	if (inv)
+		leave_invocation(inv);
+}
+
+/* @p comes under this scheduler. */
+void BPF_STRUCT_OPS(sfs_enable, struct task_struct *p)
+{
+	scx_bpf_task_set_dsq_vtime(p, fair_vtime_now);
+}
+
+/* ------------------------------------------------------------ mode switching */
+
+/* Move one task from FILTER to FAIR. See relieve_filter() about the race. */
+static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (tctx)
+		tctx->turn = TURN_FAIR;
+	scx_bpf_dsq_move_set_slice(it, fair_slice_ns);
+	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p));
+	return scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0);
+}
+
+/* Move one task from FAIR to FILTER, if it has credit. A task that another CPU
+ * takes just now runs for a FAIR slice in FILTER's name, within its credit. */
+static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv = tctx ? lookup_invocation(p, tctx) : NULL;
+
+	if (!tctx || !inv || !has_credit(inv))
+		return false;
+	tctx->turn = TURN_FILTER;
+	tctx->queued_at = now;
+	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
+	return scx_bpf_dsq_move(it, p, DSQ_FILTER, 0);
+}
+
+static u32 move_backlog_to_fair(void)
+{
+	struct task_struct *p;
+	u32 moved = 0;
+
+	__sink(moved);	/* or the verifier follows each of its values */
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, DSQ_FILTER, 0) {
+		if (move_to_fair(BPF_FOR_EACH_ITER, p) && ++moved >= SWITCH_BATCH)
+			break;
+	}
+	bpf_rcu_read_unlock();
+	return moved;
+}
+
+static u32 move_backlog_to_filter(u64 now)
+{
+	struct task_struct *p;
+	u32 moved = 0;
+
+	__sink(moved);	/* or the verifier follows each of its values */
+	bpf_rcu_read_lock();
+	bpf_for_each(scx_dsq, p, DSQ_FAIR, 0) {
+		if (move_to_filter(BPF_FOR_EACH_ITER, p, now) && ++moved >= SWITCH_BATCH)
+			break;
+	}
+	bpf_rcu_read_unlock();
+	return moved;
+}
+
+/*
+ * Switch the mode and take the backlog along; the loader runs this. The mode
+ * goes first: what is queued from then on is queued where it belongs, and the
+ * backlog can only shrink. Tasks that are pinned stay where they are: each has
+ * a queue of its own CPU, which serves it in either mode.
+ */
+SEC("syscall")
+int switch_mode(struct sfs_mode_switch *arg)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (arg->mode == SFS_MODE_FAIR_ONLY) {
+		mode = SFS_MODE_FAIR_ONLY;
+		recovery_told_at = now;
+		overload_since = 0;
+		arg->moved = move_backlog_to_fair();
+	} else {
+		mode = SFS_MODE_FILTER;
+		overload_since = 0;
+		arg->moved = move_backlog_to_filter(now);
+	}
+	arg->left = arg->moved >= SWITCH_BATCH;
+	count_n(SFS_MOVED, arg->moved);
+	if (debug)
+		bpf_printk("sfs: mode %u, %u tasks moved", mode, arg->moved);
+	return 0;
+}
+
+/* ------------------------------------------------------------ debugging dumps */
+
+void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
+{
+	scx_bpf_dump("sfs: mode=%s S=%lluus arrivals=%llu\n",
+		     mode == SFS_MODE_FILTER ? "filter" : "fair-only", slice_ns / 1000,
+		     nr_arrivals);
+	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n",
+		     scx_bpf_dsq_nr_queued(DSQ_FILTER), scx_bpf_dsq_nr_queued(DSQ_FAIR),
+		     filter_demand);
+	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",
+		     overload_wait() / 1000, recover_wait_ns / 1000, expected_delay() / 1000);
+}
+
+void BPF_STRUCT_OPS(sfs_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
+{
+	s32 filter = scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu));
+	s32 fair = scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu));
+
+	if (filter > 0 || fair > 0)
+		scx_bpf_dump("sfs: queued for this CPU alone: FILTER=%d FAIR=%d\n", filter, fair);
+}
+
+void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+	u64 waited = 0;
+
+	if (!tctx) {
+		scx_bpf_dump("sfs: no context\n");
+		return;
+	}
+	inv = lookup_invocation(p, tctx);
+	if (tctx->queued_at)
+		waited = time_delta(bpf_ktime_get_ns(), tctx->queued_at);
+	scx_bpf_dump("sfs: turn=%s waited=%lluus vtime=%lld\n",
+		     tctx->turn == TURN_FILTER ? "FILTER" :
+		     tctx->turn == TURN_SYSTEM ? "system" : "FAIR",
+		     waited / 1000, (s64)(p->scx.dsq_vtime - fair_vtime_now));
+	if (inv && inv->state != INV_NONE)
+		scx_bpf_dump("sfs: invocation %s credit=%lluus used=%lluus threads=%d\n",
+			     inv->state == INV_CREDIT ? "with credit" :
+			     inv->state == INV_DEMOTED ? "demoted" : "ended",
+			     inv->credit_ns / 1000, inv->used_ns / 1000, inv->nr_threads);
+}
+
+/* ------------------------------------------------------------- load and exit */
+
+static s32 create_queues(void)
+{
+	s32 err, cpu;
+
+	err = scx_bpf_create_dsq(DSQ_FILTER, NUMA_NO_NODE);
+	if (err)
+		return err;
+	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE);
+	if (err)
+		return err;
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		err = scx_bpf_create_dsq(DSQ_FILTER_CPU(cpu), NUMA_NO_NODE);
+		if (err)
+			return err;
+		err = scx_bpf_create_dsq(DSQ_FAIR_CPU(cpu), NUMA_NO_NODE);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+
+	if (!mask)
+		return -ENOMEM;
+	mask = bpf_kptr_xchg(&fair_cpus, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return create_queues();
+}
+
+void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)
+{
+	UEI_RECORD(uei, ei);
+	send_event(SFS_EVENT_EXIT, ei->kind, bpf_ktime_get_ns());
+}
+
+SCX_OPS_DEFINE(sfs_ops,
+	       .select_cpu	= (void *)sfs_select_cpu,
+	       .runnable	= (void *)sfs_runnable,
+	       .enqueue		= (void *)sfs_enqueue,
+	       .dispatch	= (void *)sfs_dispatch,
+	       .running		= (void *)sfs_running,
+	       .tick		= (void *)sfs_tick,
+	       .stopping	= (void *)sfs_stopping,
+	       .quiescent	= (void *)sfs_quiescent,
+	       .yield		= (void *)sfs_yield,
+	       .init_task	= (void *)sfs_init_task,
+	       .exit_task	= (void *)sfs_exit_task,
+	       .enable		= (void *)sfs_enable,
+	       .dump		= (void *)sfs_dump,
+	       .dump_cpu	= (void *)sfs_dump_cpu,
+	       .dump_task	= (void *)sfs_dump_task,
+	       .init		= (void *)sfs_init,
+	       .exit		= (void *)sfs_exit,
+	       .timeout_ms	= 30000,
+	       .name		= "sfs");

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The state that the ideas share: tunables, queues, contexts, and how they are
+ * looked up. What each piece of shared state may be used for, and which races
+ * on it are tolerated, stands beside it.
+ */
+#ifndef __SFS_STATE_BPF_H
+#define __SFS_STATE_BPF_H
+
+#define MSEC_PER_SEC	1000ULL
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+
+/* task_struct.__state of a task that will not be scheduled again. */
+#define SFS_TASK_DEAD	0x00000080
+
+/*
+ * Queues. FILTER is first-in-first-out, FAIR is ordered by virtual time. A
+ * task that one CPU alone may run waits in that CPU's own pair of queues: in a
+ * shared queue its CPU could pass it by for ever (sched-ext/scx #1185), and
+ * all others would have to step over it.
+ */
+#define DSQ_FILTER		0x10000ULL
+#define DSQ_FAIR		0x20000ULL
+#define DSQ_FILTER_CPU(cpu)	(0x100000000ULL | (u32)(cpu))
+#define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
+
+/* ------------------------------------------------------------------ tunables
+ * Set by the loader before load.
+ */
+
+/* Length of a FAIR turn; shortened when very many tasks wait. */
+const volatile u64 fair_slice_ns = 20 * NSEC_PER_MSEC;
+
+/* The head of FAIR waits no longer than this, whatever FILTER does. */
+const volatile u64 fair_max_wait_ns = 100 * NSEC_PER_MSEC;
+
+/* N: arrivals after which the loader is told. */
+const volatile u32 iat_window = 100;
+
+/* How long the kernel half waits for the loader's answer to "overload begun"
+ * before it applies the rule by itself. */
+const volatile u64 loader_grace_ns = 50 * NSEC_PER_MSEC;
+
+/* The loader switches the mode at overload (false: --no-overload). */
+const volatile bool overload_enabled = true;
+
+/* Process id of the loader, whose threads are never starved. */
+const volatile s32 loader_tgid;
+
+const volatile u32 nr_cpu_ids = 1;
+
+/* Log demotions and mode switches to the trace pipe. */
+const volatile bool debug;
+
+/*
+ * A kernel thread, or the loader, gets a CPU at once when it wakes up, for so
+ * much CPU time; if it wants more, it queues in FAIR like anybody else.
+ */
+#define SYSTEM_SLICE_NS		(4 * NSEC_PER_MSEC)
+
+/*
+ * The kernel ejects a scheduler that leaves a runnable task waiting for 30 s.
+ * No wait that this code decides on may come near it: FILTER gives up a task
+ * that has waited for so long, and FAIR's turns shrink and come more often
+ * when its round would take longer.
+ */
+#define WATCHDOG_GUARD_NS	(10 * NSEC_PER_SEC)
+
+/* ------------------------------------------------------- written at run time
+ * Single words, written by one side and read by the other without a lock. A
+ * reader that sees one old and one new word acts for one decision on a
+ * combination that was never asked for, which is as good as deciding a moment
+ * earlier or later.
+ */
+
+/* By the loader. */
+volatile u64 slice_ns = 100 * NSEC_PER_MSEC;	/* S */
+volatile u64 overload_wait_ns = ~0ULL;		/* O x S */
+volatile u64 recover_wait_ns;			/* back to normal */
+volatile u32 nr_function_cpus = 1;
+volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
+
+/* By this side; the loader reads them. */
+volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
+volatile s64 filter_demand;	/* atomic: runnable tasks with credit left */
+volatile u64 credit_used_avg_ns; /* racy moving average: a lost update is a lost sample */
+volatile u64 overload_since;	/* by compare-and-swap: when overload was reported; 0: not */
+volatile u64 recovery_told_at;	/* by compare-and-swap: when its end was last reported */
+
+UEI_DEFINE(uei);
+
+/* -------------------------------------------------------------------- tasks */
+
+/* Where an invocation is. It only moves down this list. */
+enum invocation_state {
+	INV_NONE,	/* not an invocation: ran before load, or a kernel thread */
+	INV_CREDIT,	/* has credit left: runs in FILTER */
+	INV_DEMOTED,	/* credit used up: runs in FAIR */
+	INV_ENDED,
+};
+
+/*
+ * One invocation. It lives in the context of the process's group leader and is
+ * shared by all its threads, which may run at the same time: used_ns is added
+ * to atomically, state is changed by compare-and-swap, nr_threads atomically.
+ * The other fields are written once, at the boundary, before the process has
+ * a second thread.
+ */
+struct invocation {
+	u64 arrived_at;
+	u64 credit_ns;
+	u64 used_ns;
+	u32 state;	/* enum invocation_state */
+	s32 nr_threads;
+};
+
+/* In whose name a task waits or runs. */
+enum turn {
+	TURN_FAIR,
+	TURN_FILTER,
+	TURN_SYSTEM,	/* kernel thread or loader, after a wake-up */
+};
+
+/*
+ * A task's own state. Written under the lock of the run queue that the task is
+ * on, except by relieve_filter() and switch_mode(), which say why they may.
+ */
+struct task_ctx {
+	struct invocation own;	/* used if the task is a group leader */
+	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
+	u64 queued_at;		/* when it was queued; 0 while it need not wait */
+	u64 turn_used_ns;	/* CPU time since the last wake-up */
+	u32 turn;		/* enum turn */
+	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
+	bool fresh;		/* forked, but not seen runnable */
+	bool in_demand;		/* counted in filter_demand */
+	bool yielded;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+/*
+ * Return @p's context, or NULL: there was no memory for one when @p was
+ * forked. Such a task runs in FAIR, and nothing of it is counted.
+ */
+static struct task_ctx *try_lookup_task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+/* --------------------------------------------------------------------- CPUs */
+
+/* Read and written by its own CPU only, with its run queue locked. */
+struct cpu_ctx {
+	u64 fair_served_at;	/* when FAIR last had this CPU */
+	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
+	bool turn_is_due;	/* this FAIR turn is a due one: FILTER must wait */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct cpu_ctx);
+} cpu_ctxs SEC(".maps");
+
+static struct cpu_ctx *this_cpu_ctx(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpu_ctxs, &zero);
+}
+
+/*
+ * The CPUs that run FAIR work which FILTER may preempt. A CPU sets its own bit
+ * and clears it with its run queue locked; whoever wants to preempt it claims
+ * it by clearing the bit first. A bit may be stale by one context switch:
+ * preempting a CPU that has meanwhile gone on to FILTER work costs it one look
+ * at the queues, since dispatch() lets that work keep the CPU.
+ */
+private(SFS) struct bpf_cpumask __kptr *fair_cpus;
+
+#endif /* __SFS_STATE_BPF_H */

@@ -1,0 +1,193 @@
+//! The control loop: waits for what the kernel half, an operator, or a reader of
+//! statistics has to say, and answers. It does not poll.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use libbpf_rs::{OpenObject, RingBuffer};
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use sfs_policy::{Controller, Mode, Transition};
+use tracing::{debug, info, warn};
+
+use crate::bpf_intf::{
+    sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
+    sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
+    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER,
+};
+use crate::cpus::function_cpus;
+use crate::iat::IatMap;
+use crate::kernel::{KernelHalf, Slice};
+use crate::options::{Options, Settings};
+use crate::signals::Signals;
+use crate::stats::{Metrics, StatsBridge};
+
+/// How a run of the scheduler has ended, other than by an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The kernel wants it loaded again.
+    Restart,
+    /// Somebody has asked it to stop.
+    Stop,
+}
+
+/// The loader while its scheduler is loaded.
+pub struct Control<'object> {
+    // The ring buffer goes before the kernel half that it reads from.
+    ring: RingBuffer<'static>,
+    events: Rc<RefCell<Vec<sfs_event>>>,
+    iat: IatMap,
+    stats: StatsBridge,
+    controller: Controller,
+    settings: Settings,
+    kernel: KernelHalf<'object>,
+}
+
+impl<'object> Control<'object> {
+    /// Loads the scheduler.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it; nothing stays loaded.
+    pub fn start(
+        options: &Options,
+        settings: &Settings,
+        object: &'object mut MaybeUninit<OpenObject>,
+    ) -> Result<Self> {
+        let cpus = function_cpus()?;
+        let controller = Controller::new(settings.config(cpus));
+        let stats = StatsBridge::launch()?;
+        let slice = slice_of(settings, controller.slice_ns());
+        let kernel = KernelHalf::load(options, cpus, slice, object)?;
+
+        let events = Rc::new(RefCell::new(Vec::new()));
+        let sink = Rc::clone(&events);
+        let ring = kernel.events(move |event| sink.borrow_mut().push(event))?;
+        let iat = IatMap::new(kernel.iat_map())?;
+        debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
+        Ok(Self {
+            ring,
+            events,
+            iat,
+            stats,
+            controller,
+            settings: *settings,
+            kernel,
+        })
+    }
+
+    /// Serves until a signal comes or the kernel ends the scheduler.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has ejected the scheduler; what it said is in the error.
+    pub fn run(&mut self, signals: &Signals) -> Result<Outcome> {
+        while !self.kernel.exited() {
+            let ready = self.wait(signals)?;
+            if ready.signal {
+                break;
+            }
+            if ready.event {
+                self.take_events()?;
+            }
+            if ready.stats {
+                self.stats.answer(|| self.metrics());
+            }
+        }
+        let exit = self.kernel.unload()?;
+        Ok(if exit.should_restart() {
+            Outcome::Restart
+        } else {
+            Outcome::Stop
+        })
+    }
+
+    fn wait(&self, signals: &Signals) -> Result<Ready> {
+        // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
+        let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
+        let mut fds = [ring, signals.as_fd(), self.stats.as_fd()]
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error).context("cannot wait for events"),
+        }
+        let [event, signal, stats] = fds.map(|fd| fd.any().unwrap_or(false));
+        Ok(Ready {
+            event,
+            signal,
+            stats,
+        })
+    }
+
+    fn take_events(&mut self) -> Result<()> {
+        self.ring.consume().context("cannot read events")?;
+        let events = std::mem::take(&mut *self.events.borrow_mut());
+        for event in events {
+            match event.kind {
+                ARRIVALS => self.on_arrivals(event.value),
+                OVERLOAD_BEGUN | OVERLOAD_OVER => self.on_delay(event)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// N more arrivals are in the IAT map, `total` since load.
+    fn on_arrivals(&mut self, total: u64) {
+        let mut arrivals = Vec::new();
+        self.iat.read_to(total, &mut arrivals);
+        if let Some(slice_ns) = self.controller.on_arrivals(&arrivals) {
+            debug!("S = {} us after {total} arrivals", slice_ns / 1000);
+            self.kernel.set_slice(slice_of(&self.settings, slice_ns));
+        }
+    }
+
+    /// The kernel half reports a delay that begins or ends overload.
+    fn on_delay(&mut self, event: sfs_event) -> Result<()> {
+        let delay_ms = event.value / 1_000_000;
+        match self.controller.on_delay(event.value) {
+            Some(Transition::EnterFairOnly) => {
+                let moved = self.kernel.switch_mode(Mode::FairOnly)?;
+                info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved");
+            }
+            Some(Transition::LeaveFairOnly) => {
+                let moved = self.kernel.switch_mode(Mode::Filter)?;
+                info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back");
+            }
+            // S has grown since the report: it was no overload after all.
+            None if event.kind == OVERLOAD_BEGUN => self.kernel.dismiss_overload(),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn metrics(&self) -> Metrics {
+        let counters = self.controller.counters();
+        match self.kernel.stats() {
+            Ok(per_cpu) => Metrics::new(&per_cpu, &counters, self.controller.mode()),
+            Err(error) => {
+                warn!("{error:#}");
+                Metrics::new(&[], &counters, self.controller.mode())
+            }
+        }
+    }
+}
+
+/// What has something to say.
+struct Ready {
+    event: bool,
+    signal: bool,
+    stats: bool,
+}
+
+/// Returns S and what follows from it.
+fn slice_of(settings: &Settings, slice_ns: u64) -> Slice {
+    Slice {
+        slice_ns,
+        overload_wait_ns: settings.overload.map_or(u64::MAX, |o| o.enter_ns(slice_ns)),
+        recover_wait_ns: settings.overload.map_or(0, |o| o.exit_ns(slice_ns)),
+    }
+}

@@ -1,0 +1,286 @@
+//! The kernel half: loading it, and talking to it.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+use anyhow::{bail, Context, Result};
+use libbpf_rs::skel::OpenSkel;
+use libbpf_rs::{
+    set_print, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput, RingBuffer,
+    RingBufferBuilder,
+};
+use scx_utils::{
+    compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
+    uei_report, UserExitInfo,
+};
+use sfs_policy::Mode;
+use tracing::debug;
+
+use crate::bpf_intf::{sfs_event, sfs_mode_switch, sfs_stats};
+use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::options::Options;
+
+/// The scheduler, loaded and attached. Dropping it puts the machine back on its
+/// default scheduler.
+pub struct KernelHalf<'object> {
+    skel: BpfSkel<'object>,
+    link: Option<Link>,
+}
+
+/// The three values that follow from S; all in ns of CPU time or of waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// S.
+    pub slice_ns: u64,
+    /// O x S: the queueing delay at which overload begins.
+    pub overload_wait_ns: u64,
+    /// The delay at which it is over.
+    pub recover_wait_ns: u64,
+}
+
+impl<'object> KernelHalf<'object> {
+    /// Loads and attaches the scheduler, for functions that may use `cpus` CPUs,
+    /// with `slice` to start with.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it; nothing stays loaded.
+    pub fn load(
+        options: &Options,
+        cpus: u32,
+        slice: Slice,
+        object: &'object mut MaybeUninit<OpenObject>,
+    ) -> Result<Self> {
+        try_set_rlimit_infinity();
+        set_print(Some((PrintLevel::Debug, keep_libbpf_message)));
+        let result = Self::open_load_attach(options, cpus, slice, object);
+        if result.is_err() {
+            show_libbpf_messages();
+        }
+        result
+    }
+
+    fn open_load_attach(
+        options: &Options,
+        cpus: u32,
+        slice: Slice,
+        object: &'object mut MaybeUninit<OpenObject>,
+    ) -> Result<Self> {
+        let builder = BpfSkelBuilder::default();
+        let open_options = options.libbpf.clone().into_bpf_open_opts();
+        let mut skel = scx_ops_open!(builder, object, sfs_ops, open_options)?;
+        if options.verbose {
+            log_verifier_statistics(&mut skel);
+        }
+
+        let ops = skel.struct_ops.sfs_ops_mut();
+        ops.exit_dump_len = options.exit_dump_len;
+        ops.flags = *compat::SCX_OPS_ENQ_EXITING | *compat::SCX_OPS_ENQ_MIGRATION_DISABLED;
+        if options.partial {
+            ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
+        }
+
+        let tunables = skel
+            .maps
+            .rodata_data
+            .as_mut()
+            .context("the kernel half has no tunables")?;
+        tunables.fair_slice_ns = options.fair_slice_us * 1000;
+        tunables.fair_max_wait_ns = options.fair_max_wait_ms * 1_000_000;
+        tunables.iat_window = options.iat_window;
+        tunables.overload_enabled = !options.no_overload;
+        tunables.loader_tgid = std::process::id() as i32;
+        tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
+        tunables.debug = options.debug;
+
+        let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
+        let mut half = {
+            let data = skel.maps.data_data.as_mut();
+            data.context("the kernel half has no data")?
+                .nr_function_cpus = cpus;
+            Self { skel, link: None }
+        };
+        half.set_slice(slice);
+        let skel = &mut half.skel;
+        half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
+        Ok(half)
+    }
+
+    /// Makes a ring buffer of the kernel half's events; `take` gets each.
+    ///
+    /// # Errors
+    ///
+    /// Out of memory or of descriptors.
+    pub fn events<'take>(
+        &self,
+        mut take: impl FnMut(sfs_event) + 'take,
+    ) -> Result<RingBuffer<'take>> {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&self.skel.maps.events, move |bytes| {
+                if let Some(event) = read_struct::<sfs_event>(bytes) {
+                    take(event);
+                }
+                0
+            })
+            .context("cannot read the kernel half's events")?;
+        builder
+            .build()
+            .context("cannot read the kernel half's events")
+    }
+
+    /// Returns the BPF map with the arrivals.
+    pub fn iat_map(&self) -> BorrowedFd<'_> {
+        self.skel.maps.iat_map.as_fd()
+    }
+
+    /// Sets S and what follows from it. Invocations keep the credit that they
+    /// have been given.
+    pub fn set_slice(&mut self, slice: Slice) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            write_shared(&mut data.slice_ns, slice.slice_ns);
+            write_shared(&mut data.overload_wait_ns, slice.overload_wait_ns);
+        }
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            write_shared(&mut bss.recover_wait_ns, slice.recover_wait_ns);
+        }
+    }
+
+    /// Switches the mode and takes the backlog along. Returns how many tasks
+    /// that moved.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not run the program that does it.
+    pub fn switch_mode(&mut self, mode: Mode) -> Result<u64> {
+        let mut switch = sfs_mode_switch {
+            mode: match mode {
+                Mode::Filter => sfs_mode_SFS_MODE_FILTER,
+                Mode::FairOnly => sfs_mode_SFS_MODE_FAIR_ONLY,
+            },
+            moved: 0,
+            left: 0,
+        };
+        let mut moved = 0;
+        loop {
+            // SAFETY: `switch` is a plain C struct that outlives the slice.
+            let bytes = unsafe {
+                std::slice::from_raw_parts_mut(
+                    (&raw mut switch).cast::<u8>(),
+                    size_of::<sfs_mode_switch>(),
+                )
+            };
+            let input = ProgramInput {
+                context_in: Some(bytes),
+                ..ProgramInput::default()
+            };
+            let output = self
+                .skel
+                .progs
+                .switch_mode
+                .test_run(input)
+                .context("cannot switch the mode")?;
+            if output.return_value != 0 {
+                bail!("cannot switch the mode: error {}", output.return_value);
+            }
+            moved += u64::from(switch.moved);
+            if switch.left == 0 {
+                return Ok(moved);
+            }
+        }
+    }
+
+    /// Takes back a report of overload that the loader does not act on.
+    pub fn dismiss_overload(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            write_shared(&mut bss.overload_since, 0);
+        }
+    }
+
+    /// Returns the counters of each CPU.
+    ///
+    /// # Errors
+    ///
+    /// The map cannot be read.
+    pub fn stats(&self) -> Result<Vec<sfs_stats>> {
+        let per_cpu = self
+            .skel
+            .maps
+            .stats
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .context("cannot read the kernel half's counters")?
+            .unwrap_or_default();
+        Ok(per_cpu
+            .iter()
+            .filter_map(|bytes| read_struct(bytes))
+            .collect())
+    }
+
+    /// Returns whether the kernel has ejected or unloaded the scheduler.
+    pub fn exited(&self) -> bool {
+        uei_exited!(&self.skel, uei)
+    }
+
+    /// Unloads the scheduler and says why it has ended.
+    ///
+    /// # Errors
+    ///
+    /// It has ended with an error; the kernel's dump goes to standard error.
+    pub fn unload(&mut self) -> Result<UserExitInfo> {
+        drop(self.link.take());
+        uei_report!(&self.skel, uei)
+    }
+}
+
+/// Writes a word that the kernel half reads at any time.
+fn write_shared(word: &mut u64, value: u64) {
+    // SAFETY: `word` is a valid reference; volatile, since it is read elsewhere.
+    unsafe { std::ptr::from_mut(word).write_volatile(value) }
+}
+
+/// Returns the struct at the start of `bytes`, if they are long enough.
+fn read_struct<T: Copy>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: only used for the C structs of intf.h, which consist of integers,
+    // so that any bytes are valid; the length is checked.
+    (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// Has libbpf report what the verifier did for each program.
+fn log_verifier_statistics(skel: &mut OpenBpfSkel<'_>) {
+    const BPF_LOG_STATS: u32 = 4; // kernel/bpf/verifier.c, include/linux/bpf_verifier.h
+
+    for mut program in skel.open_object_mut().progs_mut() {
+        program.set_log_level(BPF_LOG_STATS);
+    }
+}
+
+/// What libbpf said while loading. Much of it is benign ("member not found in
+/// kernel, skipping"), so it is shown only if loading fails, or with --verbose.
+static LIBBPF_MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Lines shown of it; a verifier's log ends with what matters.
+const SHOWN_MESSAGES: usize = 60;
+
+fn keep_libbpf_message(level: PrintLevel, message: String) {
+    let message = message.trim_end();
+    debug!("{message}");
+    if level == PrintLevel::Debug {
+        return;
+    }
+    if let Ok(mut messages) = LIBBPF_MESSAGES.lock() {
+        messages.extend(message.lines().map(str::to_owned));
+    }
+}
+
+fn show_libbpf_messages() {
+    let Ok(mut messages) = LIBBPF_MESSAGES.lock() else {
+        return;
+    };
+    let skipped = messages.len().saturating_sub(SHOWN_MESSAGES);
+    for message in &messages[skipped..] {
+        eprintln!("{message}");
+    }
+    messages.clear();
+}

@@ -1,0 +1,231 @@
+//! Command-line options, and what they come to.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use clap_complete::Shell;
+use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
+
+/// S until the first window of arrivals is complete, in ns: between the short
+/// and the long functions of every trace that we know of.
+const INITIAL_SLICE_NS: u64 = 100_000_000;
+
+/// A longest wait beyond this would come near the 30 s after which the kernel
+/// ejects a scheduler that leaves a task waiting.
+const MAX_FAIR_WAIT_MS: u64 = 10_000;
+
+/// scx_sfs: a CPU scheduler for machines that run serverless functions.
+///
+/// A new process starts in FILTER, a global first-in-first-out queue, and is
+/// not preempted there until it has used S of CPU time. What needs more is
+/// demoted to FAIR, which shares the rest of the machine by virtual time. S
+/// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
+#[derive(Debug, Parser)]
+#[command(name = crate::NAME, disable_version_flag = true)]
+pub struct Options {
+    /// Fixed slice S in microseconds; S does not follow the arrivals
+    /// [1..=60000000].
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000),
+          conflicts_with_all = ["slice_min_us", "slice_max_us", "iat_window"])]
+    pub slice_us: Option<u64>,
+
+    /// Least S in microseconds [1..=60000000].
+    #[arg(long, value_name = "US", default_value = "1000",
+          value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    pub slice_min_us: u64,
+
+    /// Greatest S in microseconds [1..=60000000].
+    #[arg(long, value_name = "US", default_value = "1000000",
+          value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    pub slice_max_us: u64,
+
+    /// N: arrivals that S is computed from, and after which it is computed
+    /// anew [2..=8192].
+    #[arg(long, value_name = "N", default_value = "100",
+          value_parser = clap::value_parser!(u32).range(2..=8192))]
+    pub iat_window: u32,
+
+    /// O: overload begins when an invocation has waited O x S in FILTER, and is
+    /// over when a new one would wait a third of that [0.1..=1000].
+    #[arg(long, value_name = "O", default_value = "3", value_parser = parse_overload_factor,
+          conflicts_with = "no_overload")]
+    pub overload_factor: f64,
+
+    /// Never switch to fair-only mode.
+    #[arg(long)]
+    pub no_overload: bool,
+
+    /// Length of a turn in FAIR in microseconds [1000..=100000].
+    #[arg(long, value_name = "US", default_value = "20000",
+          value_parser = clap::value_parser!(u64).range(1000..=100_000))]
+    pub fair_slice_us: u64,
+
+    /// Longest wait of FAIR's head in milliseconds, whatever FILTER does
+    /// [10..=10000].
+    #[arg(long, value_name = "MS", default_value = "100",
+          value_parser = clap::value_parser!(u64).range(10..=MAX_FAIR_WAIT_MS))]
+    pub fair_max_wait_ms: u64,
+
+    /// Schedule only tasks with policy SCHED_EXT; all others stay with the
+    /// default scheduler.
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Print statistics every SEC seconds while scheduling.
+    #[arg(long, value_name = "SEC", value_parser = parse_interval, conflicts_with = "monitor")]
+    pub stats: Option<Duration>,
+
+    /// Print the statistics of a running scx_sfs every SEC seconds; schedule
+    /// nothing.
+    #[arg(long, value_name = "SEC", value_parser = parse_interval)]
+    pub monitor: Option<Duration>,
+
+    /// Describe the statistics and exit.
+    #[arg(long)]
+    pub help_stats: bool,
+
+    /// Length of the kernel's debug dump on an error exit, in bytes; 0: the
+    /// kernel's default.
+    #[arg(long, value_name = "BYTES", default_value = "0")]
+    pub exit_dump_len: u32,
+
+    /// Say more, libbpf's messages included.
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+
+    /// Have the kernel half log each demotion and mode switch to
+    /// /sys/kernel/tracing/trace_pipe.
+    #[arg(short = 'd', long)]
+    pub debug: bool,
+
+    /// Print the version and exit.
+    #[arg(short = 'V', long)]
+    pub version: bool,
+
+    /// Print a completion script for SHELL and exit.
+    #[arg(long, value_name = "SHELL")]
+    pub completions: Option<Shell>,
+
+    /// Options of libbpf.
+    #[command(flatten, next_help_heading = "Libbpf Options")]
+    pub libbpf: LibbpfOpts,
+}
+
+/// What the policy is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How S follows from the mean IAT.
+    pub slice: SlicePolicy,
+    /// When fair-only mode goes on and off; `None`: never.
+    pub overload: Option<OverloadPolicy>,
+    /// N.
+    pub window: NonZeroUsize,
+}
+
+impl Options {
+    /// Turns the options into what the policy is told.
+    ///
+    /// # Errors
+    ///
+    /// Options that contradict each other.
+    pub fn settings(&self) -> Result<Settings> {
+        let slice = match self.slice_us {
+            Some(us) => SlicePolicy::fixed(us * 1000),
+            None => SlicePolicy::new(self.slice_min_us * 1000, self.slice_max_us * 1000),
+        }
+        .context("--slice-min-us and --slice-max-us do not fit together")?;
+        let factor = self.overload_factor;
+        let overload = (!self.no_overload)
+            .then(|| OverloadPolicy::new(factor, factor / 3.0))
+            .transpose()
+            .context("--overload-factor is out of range")?;
+        let window = NonZeroUsize::new(self.iat_window as usize).context("--iat-window is 0")?;
+        Ok(Settings {
+            slice,
+            overload,
+            window,
+        })
+    }
+}
+
+impl Settings {
+    /// Returns the configuration of a controller for `cpus` CPUs.
+    pub fn config(&self, cpus: u32) -> Config {
+        Config {
+            window: self.window,
+            slice: self.slice,
+            initial_slice_ns: INITIAL_SLICE_NS,
+            overload: self.overload,
+            cpus,
+        }
+    }
+}
+
+fn parse_overload_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (0.1..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("want a number from 0.1 to 1000".to_string()),
+    }
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("want seconds, from 0.01 to 86400".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from([&["scx_sfs"], arguments].concat())
+    }
+
+    #[test]
+    fn defaults_make_sense_together() {
+        let settings = parse(&[]).unwrap().settings().unwrap();
+        let overload = settings.overload.unwrap();
+        assert_eq!(overload.enter_ns(1_000_000), 3_000_000);
+        assert_eq!(overload.exit_ns(1_000_000), 1_000_000);
+        assert_eq!(settings.window.get(), 100);
+        assert!(!settings.slice.is_fixed());
+    }
+
+    #[test]
+    fn a_fixed_slice_is_fixed() {
+        let settings = parse(&["--slice-us", "5000"]).unwrap().settings().unwrap();
+        assert!(settings.slice.is_fixed());
+        assert_eq!(settings.slice.slice_ns(1, 1), 5_000_000);
+    }
+
+    #[test]
+    fn contradictions_and_nonsense_are_refused() {
+        for arguments in [
+            &["--slice-us", "0"][..],
+            &["--slice-us", "1000", "--slice-min-us", "10"],
+            &["--slice-us", "1000", "--iat-window", "10"],
+            &["--no-overload", "--overload-factor", "2"],
+            &["--overload-factor", "NaN"],
+            &["--overload-factor", "-1"],
+            &["--stats", "1", "--monitor", "1"],
+            &["--stats", "0"],
+            &["--iat-window", "1"],
+            &["--fair-max-wait-ms", "30000"],
+            &["--no-such-option"],
+            &["stray"],
+        ] {
+            assert!(parse(arguments).is_err(), "{arguments:?} was taken");
+        }
+    }
+
+    #[test]
+    fn bounds_of_s_must_be_in_order() {
+        let options = parse(&["--slice-min-us", "2000", "--slice-max-us", "1000"]).unwrap();
+        assert!(options.settings().is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! What must hold before anything is loaded, so that what is wrong can be said
+//! in one sentence.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+use nix::sys::utsname::uname;
+use nix::unistd::geteuid;
+
+const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Checks that this kernel, and this user, can load the scheduler.
+///
+/// # Errors
+///
+/// What is missing, and what to do.
+pub fn check() -> Result<()> {
+    if !Path::new(SCHED_EXT).exists() {
+        bail!(
+            "this kernel ({}) has no sched_ext: boot one of version 6.16 or later with \
+             CONFIG_SCHED_CLASS_EXT=y (kernel-config/check tells what a kernel lacks)",
+            kernel_release()
+        );
+    }
+    if !Path::new(VMLINUX_BTF).exists() {
+        bail!(
+            "this kernel ({}) has no type information in {VMLINUX_BTF}: boot one with \
+             CONFIG_DEBUG_INFO_BTF=y",
+            kernel_release()
+        );
+    }
+    if !may_load()? {
+        bail!(
+            "loading a scheduler needs root, or the capabilities CAP_SYS_ADMIN, CAP_BPF and \
+             CAP_PERFMON: run it as root, or as a service"
+        );
+    }
+    check_no_other_scheduler()
+}
+
+fn check_no_other_scheduler() -> Result<()> {
+    let path = format!("{SCHED_EXT}/state");
+    let state = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    if state.trim() == "disabled" {
+        return Ok(());
+    }
+    let ops = fs::read_to_string(format!("{SCHED_EXT}/root/ops")).unwrap_or_default();
+    let ops = match ops.trim() {
+        "" => "unknown",
+        name => name,
+    };
+    bail!(
+        "another sched_ext scheduler is loaded ({ops}, state {}): stop it first",
+        state.trim()
+    );
+}
+
+/// Returns whether this process may load BPF schedulers: the kernel asks for
+/// capabilities, whoever the user is.
+fn may_load() -> Result<bool> {
+    const CAP_SYS_ADMIN: u64 = 1 << 21;
+    const CAP_PERFMON: u64 = 1 << 38;
+    const CAP_BPF: u64 = 1 << 39;
+
+    let status =
+        fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    let effective = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    Ok(match effective {
+        Some(mask) => {
+            mask & CAP_SYS_ADMIN != 0 || mask & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
+        }
+        None => geteuid().is_root(),
+    })
+}
+
+fn kernel_release() -> String {
+    uname().map_or_else(
+        |_| "unknown".to_string(),
+        |name| name.release().to_string_lossy().into_owned(),
+    )
+}

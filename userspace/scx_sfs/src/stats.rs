@@ -1,0 +1,276 @@
+//! Statistics: what is published, how it is served, and how it is printed.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crossbeam::channel::{Receiver, Sender};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use scx_stats::prelude::*;
+use scx_stats_derive::{stat_doc, Stats};
+use serde::{Deserialize, Serialize};
+use sfs_policy::{Counters, Mode};
+
+use crate::bpf_intf::*;
+
+/// What the statistics server publishes. Counters are since load in the first
+/// answer on a connection, and since the answer before in the following ones.
+#[stat_doc]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
+#[stat(top)]
+pub struct Metrics {
+    #[stat(desc = "Mode: 0 FILTER, 1 fair-only (overload)")]
+    pub mode: u64,
+    #[stat(desc = "S, the CPU time that a new invocation may use in FILTER, in microseconds")]
+    pub slice_us: u64,
+    #[stat(desc = "Mean IAT that S was computed from, in microseconds; 0 before the first window")]
+    pub mean_iat_us: u64,
+    #[stat(desc = "CPUs that functions may use")]
+    pub cpus: u64,
+    #[stat(desc = "Invocations begun")]
+    pub arrivals: u64,
+    #[stat(desc = "Invocations ended")]
+    pub completions: u64,
+    #[stat(desc = "Invocations ended within their credit")]
+    pub completions_in_credit: u64,
+    #[stat(desc = "Invocations demoted to FAIR, their credit used up")]
+    pub demotions: u64,
+    #[stat(desc = "FAIR turns cut short for FILTER")]
+    pub preemptions: u64,
+    #[stat(desc = "Wake-ups of invocations that had blocked with credit left")]
+    pub io_returns: u64,
+    #[stat(desc = "Times that FILTER work got a CPU")]
+    pub filter_starts: u64,
+    #[stat(desc = "Mean queueing delay of these, in microseconds")]
+    pub queue_delay_mean_us: f64,
+    #[stat(
+        desc = "99th percentile of these since load, in microseconds (upper end of a power of two)"
+    )]
+    pub queue_delay_p99_us: u64,
+    #[stat(desc = "Longest of these since load, in microseconds")]
+    pub queue_delay_max_us: u64,
+    #[stat(desc = "FAIR turns given because FAIR had waited long enough")]
+    pub fair_turns_due: u64,
+    #[stat(desc = "Switches to fair-only mode")]
+    pub overloads: u64,
+    #[stat(desc = "Tasks moved between FILTER and FAIR by a switch of the mode")]
+    pub moved: u64,
+    #[stat(desc = "Tasks moved to FAIR by the kernel half because the loader did not answer")]
+    pub relieved: u64,
+    #[stat(desc = "Wake-ups of kernel threads and of the loader")]
+    pub system_wakeups: u64,
+    #[stat(desc = "Tasks queued for the one CPU that they may use")]
+    pub pinned: u64,
+    #[stat(desc = "Tasks run in FAIR because there was no memory for their context")]
+    pub no_context: u64,
+    #[stat(desc = "Events that did not fit into the ring buffer")]
+    pub lost_events: u64,
+}
+
+impl Metrics {
+    /// Sums up the counters of all CPUs.
+    pub fn new(per_cpu: &[sfs_stats], policy: &Counters, mode: Mode) -> Self {
+        let sum = |counter: sfs_counter| -> u64 {
+            per_cpu.iter().map(|s| s.counter[counter as usize]).sum()
+        };
+        let starts = sum(sfs_counter_SFS_FILTER_STARTS);
+        let delay_us = sum(sfs_counter_SFS_FILTER_DELAY_NS) as f64 / 1000.0;
+        let longest = per_cpu.iter().map(|s| s.delay_max).max().unwrap_or(0);
+        Self {
+            mode: u64::from(mode == Mode::FairOnly),
+            slice_us: policy.slice_ns / 1000,
+            mean_iat_us: policy.mean_iat_ns.unwrap_or(0) / 1000,
+            cpus: u64::from(policy.cpus),
+            arrivals: sum(sfs_counter_SFS_ARRIVALS),
+            completions: sum(sfs_counter_SFS_COMPLETIONS),
+            completions_in_credit: sum(sfs_counter_SFS_COMPLETIONS_IN_CREDIT),
+            demotions: sum(sfs_counter_SFS_DEMOTIONS),
+            preemptions: sum(sfs_counter_SFS_PREEMPTIONS),
+            io_returns: sum(sfs_counter_SFS_IO_RETURNS),
+            filter_starts: starts,
+            queue_delay_mean_us: mean(delay_us, starts),
+            queue_delay_p99_us: percentile_us(per_cpu, 0.99),
+            queue_delay_max_us: longest / 1000,
+            fair_turns_due: sum(sfs_counter_SFS_FAIR_TURNS_DUE),
+            overloads: policy.fair_only_entered,
+            moved: sum(sfs_counter_SFS_MOVED),
+            relieved: sum(sfs_counter_SFS_RELIEVED),
+            system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
+            pinned: sum(sfs_counter_SFS_PINNED),
+            no_context: sum(sfs_counter_SFS_NO_CONTEXT),
+            lost_events: sum(sfs_counter_SFS_LOST_EVENTS),
+        }
+    }
+
+    /// Returns what has been counted since `earlier`.
+    fn since(&self, earlier: &Self) -> Self {
+        let starts = self.filter_starts - earlier.filter_starts;
+        let delay_us = self.queue_delay_mean_us * self.filter_starts as f64
+            - earlier.queue_delay_mean_us * earlier.filter_starts as f64;
+        Self {
+            arrivals: self.arrivals - earlier.arrivals,
+            completions: self.completions - earlier.completions,
+            completions_in_credit: self.completions_in_credit - earlier.completions_in_credit,
+            demotions: self.demotions - earlier.demotions,
+            preemptions: self.preemptions - earlier.preemptions,
+            io_returns: self.io_returns - earlier.io_returns,
+            filter_starts: starts,
+            queue_delay_mean_us: mean(delay_us, starts),
+            fair_turns_due: self.fair_turns_due - earlier.fair_turns_due,
+            overloads: self.overloads - earlier.overloads,
+            moved: self.moved - earlier.moved,
+            relieved: self.relieved - earlier.relieved,
+            system_wakeups: self.system_wakeups - earlier.system_wakeups,
+            pinned: self.pinned - earlier.pinned,
+            no_context: self.no_context - earlier.no_context,
+            lost_events: self.lost_events - earlier.lost_events,
+            ..*self
+        }
+    }
+
+    fn print<W: Write>(&self, out: &mut W) -> Result<()> {
+        writeln!(
+            out,
+            "[{}] {:9} S {:>7} us | arrivals {:>6} done {:>6} in credit {:>6} demoted {:>5} | \
+             delay mean {:>8.0} max {:>8} us | preempted {:>5} i/o {:>5} due {:>4} | overloads {} moved {} relieved {}",
+            crate::NAME,
+            if self.mode == 0 { "filter" } else { "fair-only" },
+            self.slice_us,
+            self.arrivals,
+            self.completions,
+            self.completions_in_credit,
+            self.demotions,
+            self.queue_delay_mean_us,
+            self.queue_delay_max_us,
+            self.preemptions,
+            self.io_returns,
+            self.fair_turns_due,
+            self.overloads,
+            self.moved,
+            self.relieved,
+        )?;
+        Ok(())
+    }
+}
+
+fn mean(sum: f64, count: u64) -> f64 {
+    if count == 0 {
+        0.0
+    } else {
+        sum.max(0.0) / count as f64
+    }
+}
+
+/// Returns the upper end, in microseconds, of the bucket that holds the delay at
+/// `share` (0 to 1) of all.
+fn percentile_us(per_cpu: &[sfs_stats], share: f64) -> u64 {
+    let bucket = |b: usize| -> u64 { per_cpu.iter().map(|s| s.delay[b]).sum() };
+    let total: u64 = (0..SFS_DELAY_BUCKETS as usize).map(bucket).sum();
+    let rank = (total as f64 * share).ceil() as u64;
+    let mut seen = 0;
+    for b in 0..SFS_DELAY_BUCKETS as usize {
+        seen += bucket(b);
+        if seen >= rank && seen > 0 {
+            return 1u64 << b;
+        }
+    }
+    0
+}
+
+/// Longest time that the statistics server needs to hand on a request.
+const HAND_OVER: Duration = Duration::from_millis(100);
+
+/// The server's side of the statistics: a thread for each reader, each of which
+/// asks for the metrics through a channel and wakes the control loop for it.
+pub fn server_data() -> StatsServerData<(), Metrics> {
+    server_data_waking(None)
+}
+
+fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<(), Metrics> {
+    let open: Box<dyn StatsOpener<(), Metrics>> = Box::new(move |_| {
+        let mut earlier = Metrics::default();
+        let wake = wake.clone();
+        let read: Box<dyn StatsReader<(), Metrics>> = Box::new(move |_, (request, response)| {
+            let now = ask(request, response, wake.as_deref())?;
+            let answer = now.since(&earlier);
+            earlier = now;
+            answer.to_json()
+        });
+        Ok(read)
+    });
+    StatsServerData::new()
+        .add_meta(Metrics::meta())
+        .add_ops("top", StatsOps { open, close: None })
+}
+
+fn ask(
+    request: &Sender<()>,
+    response: &Receiver<Metrics>,
+    wake: Option<&EventFd>,
+) -> Result<Metrics> {
+    request.send(())?;
+    if let Some(wake) = wake {
+        wake.write(1).context("cannot wake the control loop")?;
+    }
+    Ok(response.recv()?)
+}
+
+/// The statistics server, and how the control loop hears of requests.
+pub struct StatsBridge {
+    server: StatsServer<(), Metrics>,
+    wake: Arc<EventFd>,
+}
+
+impl StatsBridge {
+    /// Starts the server at the path that all scx schedulers use.
+    ///
+    /// # Errors
+    ///
+    /// Its socket cannot be made.
+    pub fn launch() -> Result<Self> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let wake = EventFd::from_value_and_flags(0, flags)
+            .context("cannot make a descriptor for statistics")?;
+        let wake = Arc::new(wake);
+        let server = StatsServer::new(server_data_waking(Some(Arc::clone(&wake))))
+            .launch()
+            .context("cannot serve statistics under /var/run/scx")?;
+        Ok(Self { server, wake })
+    }
+
+    /// Answers the readers that have asked.
+    pub fn answer(&self, metrics: impl Fn() -> Metrics) {
+        let (response, request) = self.server.channels();
+        for _ in 0..self.wake.read().unwrap_or(0) {
+            // The server hands a request on through a thread of its own, so that
+            // it may be a moment behind the wake-up.
+            if request.recv_timeout(HAND_OVER).is_err() {
+                continue;
+            }
+            // A reader that has gone meanwhile does not want the answer.
+            let _ = response.send(metrics());
+        }
+    }
+}
+
+impl AsFd for StatsBridge {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+/// Prints the statistics of the running scheduler every `interval`, for ever.
+///
+/// # Errors
+///
+/// The server cannot be asked, or standard output is closed.
+pub fn monitor(interval: Duration) -> Result<()> {
+    scx_utils::monitor_stats::<Metrics>(
+        &[],
+        interval,
+        || false,
+        |metrics| metrics.print(&mut std::io::stdout()),
+    )
+}
