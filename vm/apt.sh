@@ -8,6 +8,8 @@
 # Older indexes are fetched again: their packages may have left the archive.
 readonly INDEX_MINUTES=120
 
+readonly BY_HAND='install QEMU 8.1 or later and a static busybox, and give a kernel with --kernel PATH'
+
 declare -A suite_state=()
 
 keyring() {
@@ -15,7 +17,7 @@ keyring() {
 	for path in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do
 		[[ -r $path ]] && printf '%s\n' "$path" && return
 	done
-	die "$EXIT_VM" "Debian's signing keys are not on this machine; install the package debian-archive-keyring, or install QEMU 8.1 or later and give a kernel with --kernel PATH"
+	die "$EXIT_VM" "Debian's signing keys are not on this machine; install the package debian-archive-keyring, or $BY_HAND"
 }
 
 # The mirror of Debian's main archive that this machine uses. The security
@@ -25,7 +27,7 @@ keyring() {
 mirror() {
 	local label release uri
 	command -v apt-get >/dev/null ||
-		die "$EXIT_VM" "there is no apt-get here; install QEMU 8.1 or later and give a kernel with --kernel PATH"
+		die "$EXIT_VM" "there is no apt-get here; $BY_HAND"
 	# The fields are apt's, not the shell's.
 	# shellcheck disable=SC2016
 	while IFS='|' read -r label release uri; do
@@ -35,7 +37,7 @@ mirror() {
 		esac
 	done < <(apt-get indextargets --format '$(LABEL)|$(RELEASE)|$(REPO_URI)' \
 		'Created-By: Packages' 'Component: main')
-	die "$EXIT_VM" "this machine's apt configuration names no mirror of Debian's main archive; add one, or install QEMU 8.1 or later and give a kernel with --kernel PATH"
+	die "$EXIT_VM" "this machine's apt configuration names no mirror of Debian's main archive; add one, or $BY_HAND"
 }
 
 # private_apt SUITES TOOL ARG...: TOOL sees the given suites and nothing else.
@@ -107,6 +109,11 @@ package_version() {
 	private_apt "$1" apt-cache -t "${1##* }" policy "$2" | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'
 }
 
+# Of what apt says: what is fetched, and what goes wrong.
+show_progress() {
+	grep --line-buffered -E '^(Get|Err|Fetched|[EW]:)' >&2 || true
+}
+
 # unpack_packages DIRECTORY PACKAGE.deb...
 unpack_packages() {
 	local into=$1 package
@@ -122,7 +129,7 @@ download() {
 	local suites=$1 into=$2
 	shift 2
 	mkdir -p "$into"
-	(cd "$into" && private_apt "$suites" apt-get -q -t "${suites##* }" download "$@" >&2) ||
+	(cd "$into" && private_apt "$suites" apt-get -q -t "${suites##* }" download "$@" 2>&1) | show_progress ||
 		die "$EXIT_VM" "cannot download $* from ${suites##* }; look at apt's message above and run this again"
 }
 
@@ -132,7 +139,7 @@ download_closure() {
 	shift 2
 	mkdir -p "$into/partial"
 	private_apt "$suites" apt-get -q -y -t "${suites##* }" -o "Dir::Cache::archives=$into" \
-		install --download-only "$@" >&2 ||
+		install --download-only "$@" 2>&1 | show_progress ||
 		die "$EXIT_VM" "cannot download $* and its libraries from ${suites##* }; look at apt's message above and run this again"
 	rm -rf "$into/partial" "$into/lock"
 }

@@ -42,9 +42,9 @@ new_staging() {
 
 # publish FROM TO: puts a finished directory or file into place.
 publish() {
-	mkdir -p "$(dirname "$2")"
-	rm -rf "$2"
-	mv "$1" "$2"
+	if ! { mkdir -p "$(dirname "$2")" && rm -rf "$2" && mv "$1" "$2"; }; then
+		die "$EXIT_VM" "cannot put ${2##*/} into the cache $cache; is the disk full?"
+	fi
 }
 
 # version_at_least HAVE WANT
