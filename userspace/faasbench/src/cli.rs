@@ -1,0 +1,342 @@
+//! The command line.
+
+use crate::convert;
+use crate::input;
+use crate::output::{note, print, Sink};
+use crate::report;
+use crate::result;
+use crate::run::{check_name, Run};
+use crate::scheduler::{kernel_release, row_name, Scheduler, Status};
+use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
+use crate::trace::{self, Trace};
+use crate::workload::table1::Table1;
+use crate::workload::{describe, generate, Amount, MAX_INVOCATIONS};
+use anyhow::{bail, Result};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The exit code of a run whose result is written, but whose scheduler did not
+/// load or did not stay.
+const SCHEDULER_TROUBLE: u8 = 3;
+
+/// How many lines that could not be converted are shown.
+const SHOWN: usize = 10;
+
+/// Workloads for function schedulers: generate, convert, replay, measure,
+/// summarise and plot.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Generate a trace
+    #[command(subcommand)]
+    Gen(Gen),
+    /// Convert the request list of another project to a trace
+    #[command(subcommand)]
+    Convert(Convert),
+    /// Replay a trace on this machine under one scheduler and measure
+    ///
+    /// Writes DIR/NAME.csv (one row for each invocation), DIR/NAME.json (the
+    /// summary) and, for a sched_ext scheduler, DIR/NAME.log (what it printed).
+    /// Needs real-time priority for the process that starts the invocations.
+    /// Exits with 3 if the files are written, but the scheduler did not load,
+    /// did not stay or did not exit well; the summary's `status` says which.
+    Run(RunArgs),
+    /// Summarise a result
+    ///
+    /// Percentiles are by nearest rank. Short are the shortest 83 % by service
+    /// time. Slowdown is turnaround / uncontended duration (service time plus
+    /// time blocked).
+    Summarize(SummarizeArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum Gen {
+    /// Table I of the SFS paper: 83 % short functions, a few 50 times longer
+    ///
+    /// Durations are those of fib(20) to fib(35), 13 to 2344 ms, mean 386 ms;
+    /// arrivals are Poisson. The same options make the same bytes everywhere.
+    /// What load was really offered is printed on standard error: it meets
+    /// --load only on average.
+    Table1(Table1Args),
+}
+
+#[derive(Debug, Args)]
+struct Table1Args {
+    /// Number of invocations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
+    invocations: u32,
+    /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100)
+    #[arg(long, default_value = "1.0", value_parser = load)]
+    load: f64,
+    /// Factor on all durations (0.001 to 1000)
+    #[arg(long, default_value = "1.0", value_parser = factor)]
+    scale: f64,
+    /// Seed of the random numbers
+    #[arg(long, default_value = "1", value_name = "X")]
+    seed: u64,
+    /// Number of CPUs that the load refers to
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
+    /// The trace to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Convert {
+    /// Request lists of the SFS artefact (`name script N arrival id`)
+    ///
+    /// Service times are the artefact's own durations of fib(N). Lines that
+    /// cannot be used are skipped, counted and shown on standard error.
+    Sfs(SfsArgs),
+}
+
+#[derive(Debug, Args)]
+struct SfsArgs {
+    /// The request list
+    file: PathBuf,
+    /// Factor on the arrivals, which are milliseconds (0.001 to 1000); the
+    /// artefact uses 9
+    #[arg(long, default_value = "9", value_parser = factor)]
+    multiplier: f64,
+    /// The trace to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The trace to replay
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// eevdf, fifo, rr, batch, or a sched_ext scheduler by name or path
+    #[arg(long, value_name = "NAME")]
+    scheduler: String,
+    /// Arguments of the sched_ext scheduler, separated by spaces
+    #[arg(
+        long,
+        default_value = "",
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    scheduler_args: String,
+    /// What the kernel calls the scheduler (the start of
+    /// /sys/kernel/sched_ext/root/ops, up to a `_`); by default the program's
+    /// name without scx_
+    #[arg(long, value_name = "NAME")]
+    scheduler_ops: Option<String>,
+    /// Number of CPUs to use; if the machine has more, the invocations are
+    /// restricted to the first of them
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
+    /// Folder for the files, made if missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the row and of its files; by default the scheduler's
+    #[arg(long, value_parser = check_name)]
+    name: Option<String>,
+    /// How the machine's CPUs are made, for the summary: icount, tcg, kvm, ...
+    #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
+    accel: String,
+}
+
+#[derive(Debug, Args)]
+struct SummarizeArgs {
+    /// The result
+    result: PathBuf,
+    /// The trace that it is a result of
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// Number of CPUs that it ran on
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
+    /// Name of the row; by default the result's name without .csv
+    #[arg(long, value_name = "NAME", value_parser = check_name)]
+    scheduler: Option<String>,
+    /// Version of the scheduler; by default the kernel's
+    #[arg(long, value_name = "VERSION")]
+    scheduler_version: Option<String>,
+    /// Arguments that the scheduler had
+    #[arg(
+        long,
+        default_value = "",
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    scheduler_args: String,
+    /// Release of the kernel that it ran on; by default this one's
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// How the machine's CPUs were made: icount, tcg, kvm, simulated, ...
+    #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
+    accel: String,
+    /// The summary to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+}
+
+fn load(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 100.0)
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1000.0)
+}
+
+fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (low..=high).contains(&value) => Ok(value),
+        _ => Err(format!("want a number from {low} to {high}")),
+    }
+}
+
+impl Cli {
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// One sentence on what is wrong, for the user.
+    pub fn execute(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Gen(Gen::Table1(args)) => table1(&args)?,
+            Command::Convert(Convert::Sfs(args)) => sfs(&args)?,
+            Command::Run(args) => return run(args),
+            Command::Summarize(args) => summarize(args)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn table1(args: &Table1Args) -> Result<()> {
+    let sink = Sink::open(&args.output)?;
+    let amount = Amount {
+        invocations: args.invocations,
+        load: args.load,
+        cpus: args.cpus,
+        seed: args.seed,
+    };
+    let invocations = generate(&Table1 { scale: args.scale }, amount);
+    sink.commit(trace::to_csv(&invocations).as_bytes())?;
+    note(&describe(&invocations, args.cpus));
+    Ok(())
+}
+
+fn sfs(args: &SfsArgs) -> Result<()> {
+    let bytes = input::read(&args.file)?;
+    let sink = Sink::open(&args.output)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let converted = convert::sfs::convert(&text, args.multiplier);
+    let file = args.file.display();
+    for (line, reason) in converted.skipped.iter().take(SHOWN) {
+        note(&format!("{file}:{line}: {reason}, skipped"));
+    }
+    if converted.skipped.len() > SHOWN {
+        note(&format!("... and {} more", converted.skipped.len() - SHOWN));
+    }
+    if converted.invocations.is_empty() {
+        bail!("{file}: none of its lines is a request `name script N arrival id`");
+    }
+    sink.commit(trace::to_csv(&converted.invocations).as_bytes())?;
+    note(&format!(
+        "{file}: {} requests converted, {} lines skipped, {} sorted in",
+        converted.invocations.len(),
+        converted.skipped.len(),
+        converted.out_of_order,
+    ));
+    Ok(())
+}
+
+fn run(args: RunArgs) -> Result<ExitCode> {
+    let ops = args.scheduler_ops.as_deref();
+    let scheduler = Scheduler::find(&args.scheduler, ops, &args.scheduler_args)?;
+    let run = Run {
+        trace: args.trace,
+        scheduler,
+        args: args.scheduler_args,
+        name: args.name.unwrap_or_else(|| row_name(&args.scheduler)),
+        cpus: args.cpus,
+        out: args.out,
+        accel: args.accel,
+    };
+    let summary = run.execute()?;
+    print(format!("{}\n", one_line(&summary)).as_bytes())?;
+    let scheduler = &summary.scheduler;
+    if scheduler.status == Status::Ok {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let what = report::words::status(scheduler.status);
+    note(&format!("{}: {what}: {}", scheduler.name, scheduler.detail));
+    Ok(ExitCode::from(SCHEDULER_TROUBLE))
+}
+
+/// The main numbers of a summary.
+fn one_line(summary: &Summary) -> String {
+    let ms = |stats: Option<crate::summary::stats::Stats>| {
+        stats.map_or_else(|| "-".to_string(), |stats| format!("{:.1}", stats.mean))
+    };
+    format!(
+        "{}: mean turnaround {} ms (short {}, long {}), {} of {} invocations failed",
+        summary.scheduler.name,
+        ms(summary.turnaround_ms),
+        ms(summary.short.turnaround_ms),
+        ms(summary.long.turnaround_ms),
+        summary.failed,
+        summary.trace.invocations,
+    )
+}
+
+fn summarize(args: SummarizeArgs) -> Result<()> {
+    let trace = Trace::read(&args.trace)?;
+    let bytes = input::read(&args.result)?;
+    let file = args.result.display().to_string();
+    let records = result::parse(&file, &bytes, &trace.invocations)?;
+    let sink = Sink::open(&args.output)?;
+    let kernel = args.kernel.unwrap_or_else(kernel_release);
+    let stem = args.result.file_stem().unwrap_or_default();
+    let name = args
+        .scheduler
+        .unwrap_or_else(|| stem.to_string_lossy().into_owned());
+    let setting = Setting {
+        cpus: args.cpus,
+        scheduler: SchedulerInfo {
+            name,
+            version: args.scheduler_version.unwrap_or_else(|| kernel.clone()),
+            args: args.scheduler_args,
+            status: if records.is_empty() {
+                Status::NotLoaded
+            } else {
+                Status::Ok
+            },
+            detail: String::new(),
+        },
+        kernel,
+        accel: args.accel,
+    };
+    let summary = summarise(&trace, &records, &setting, &[]);
+    sink.commit(json::to_text(&summary)?.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for bad in ["0", "-1", "nan", "inf", "1e9", "x", ""] {
+            assert!(load(bad).is_err() && factor(bad).is_err(), "{bad}");
+        }
+        assert_eq!(load("1.0"), Ok(1.0));
+    }
+}

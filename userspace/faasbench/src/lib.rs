@@ -1,0 +1,22 @@
+//! Workloads for function schedulers: generate, convert, replay, measure,
+//! summarise and plot.
+//!
+//! A [`trace`] says what arrives when and what it needs. [`workload`] makes
+//! traces, [`convert`] reads those of others. [`run`] sets a scheduler up
+//! ([`scheduler`]), has the trace replayed by a process of its own
+//! ([`replay`]) and writes what it measured ([`result`]). [`summary`] does the
+//! arithmetic on one result, [`report`] compares several summaries.
+
+pub mod cli;
+pub mod convert;
+pub mod fib;
+pub mod input;
+pub mod output;
+pub mod replay;
+pub mod report;
+pub mod result;
+pub mod run;
+pub mod scheduler;
+pub mod summary;
+pub mod trace;
+pub mod workload;

@@ -1,0 +1,152 @@
+//! Output files that are complete or not there at all.
+
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A file that is written next to its place and moved there when complete.
+///
+/// It is opened when made, so that a place that cannot be written is found
+/// before the work whose result it is to hold. Dropped without
+/// [`Output::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    temporary: PathBuf,
+    file: File,
+    committed: bool,
+}
+
+impl Output {
+    /// Opens the temporary file `.<name>.tmp` in the folder of `path`.
+    ///
+    /// # Errors
+    /// If `path` is a folder or its folder cannot be written.
+    pub fn create(path: &Path) -> Result<Self> {
+        let cannot = || format!("cannot write {}", path.display());
+        let name = path
+            .file_name()
+            .filter(|_| !path.is_dir())
+            .with_context(|| format!("{}: it is a folder", cannot()))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(".tmp");
+        let temporary = path.with_file_name(hidden);
+        let file = File::create(&temporary).with_context(cannot)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            temporary,
+            file,
+            committed: false,
+        })
+    }
+
+    /// Writes `content` and moves the file to its place.
+    ///
+    /// # Errors
+    /// If the disk is full or the place was taken away meanwhile.
+    pub fn commit(mut self, content: &[u8]) -> Result<()> {
+        let cannot = || format!("cannot write {}", self.path.display());
+        self.file.write_all(content).with_context(cannot)?;
+        self.file.flush().with_context(cannot)?;
+        std::fs::rename(&self.temporary, &self.path).with_context(cannot)?;
+        self.committed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing is lost if it stays: it is empty or half written.
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Where a command writes: a file, or standard output for `-`.
+#[derive(Debug)]
+pub enum Sink {
+    /// Standard output.
+    Stdout,
+    /// A file, complete or not there.
+    File(Output),
+}
+
+impl Sink {
+    /// Opens `path`; `-` is standard output.
+    ///
+    /// # Errors
+    /// As [`Output::create`].
+    pub fn open(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout);
+        }
+        Ok(Self::File(Output::create(path)?))
+    }
+
+    /// Writes all of `content`.
+    ///
+    /// # Errors
+    /// As [`Output::commit`] and [`print`].
+    pub fn commit(self, content: &[u8]) -> Result<()> {
+        match self {
+            Self::Stdout => print(content),
+            Self::File(output) => output.commit(content),
+        }
+    }
+}
+
+/// Writes `content` to standard output. A reader that has gone away (`| head`)
+/// is no error.
+///
+/// # Errors
+/// If standard output cannot be written for another reason.
+pub fn print(content: &[u8]) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(content).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one line to standard error; that it may be closed is no error.
+pub fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_appears_complete_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        drop(Output::create(&path).unwrap());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        Output::create(&path).unwrap().commit(b"text").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_old_file_survives_a_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        std::fs::write(&path, "old").unwrap();
+        drop(Output::create(&path).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Output::create(dir.path()).is_err());
+        let error = Output::create(&dir.path().join("no/such.csv")).unwrap_err();
+        assert!(format!("{error:#}").contains("no/such.csv"));
+    }
+}

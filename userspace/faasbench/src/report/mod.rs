@@ -1,0 +1,3 @@
+//! Comparing several runs.
+
+pub mod words;

@@ -1,0 +1,266 @@
+//! Results: what was measured, one row for one invocation.
+//!
+//! CSV with the header [`HEADER`]. `id` is the invocation's row in the trace,
+//! from 0. Times are microseconds since the start of the replay, rounded down;
+//! `arrival_us` is the planned arrival. `cpu_us` is all CPU time of the
+//! process, its start and its exit included (`wait4`'s user and system time);
+//! `service_us` is the CPU time that it was asked to use. `exit` is its exit
+//! code, `signal:N` if a signal ended it, or `fork:ERRNO` if it could not be
+//! started. `start_us` and `end_us` are empty where an invocation did not get
+//! that far; only rows with `exit` other than 0 may have empty times.
+
+use crate::input::{self, InputError, MAX_US};
+use crate::trace::Invocation;
+use std::fmt::{self, Write};
+
+/// The first line of a result.
+pub const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
+                          voluntary_switches,involuntary_switches,exit";
+
+/// How an invocation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code; 0 is success.
+    Code(u32),
+    /// This signal ended it.
+    Signal(u32),
+    /// It could not be started, with this errno.
+    Fork(u32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "{code}"),
+            Self::Signal(signal) => write!(f, "signal:{signal}"),
+            Self::Fork(errno) => write!(f, "fork:{errno}"),
+        }
+    }
+}
+
+/// What was measured of one invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Row in the trace, from 0.
+    pub id: usize,
+    /// The function's name.
+    pub function: String,
+    /// Planned arrival in microseconds since the start of the replay.
+    pub arrival_us: u64,
+    /// When it first ran, in the same time.
+    pub start_us: Option<u64>,
+    /// When it completed, in the same time.
+    pub end_us: Option<u64>,
+    /// CPU time that its process used, in microseconds.
+    pub cpu_us: u64,
+    /// CPU time that it was asked to use, in microseconds.
+    pub service_us: u64,
+    /// How often it blocked.
+    pub voluntary_switches: u64,
+    /// How often it was preempted.
+    pub involuntary_switches: u64,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+impl Record {
+    /// Start and end in microseconds, if it completed successfully.
+    pub fn completed(&self) -> Option<(u64, u64)> {
+        match self.exit {
+            Exit::Code(0) => Some((self.start_us?, self.end_us?)),
+            _ => None,
+        }
+    }
+}
+
+/// The text of a result.
+pub fn to_csv(records: &[Record]) -> String {
+    let time = |us: Option<u64>| us.map(|us| us.to_string()).unwrap_or_default();
+    let mut text = format!("{HEADER}\n");
+    for one in records {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{},{},{}",
+            one.id,
+            one.function,
+            one.arrival_us,
+            time(one.start_us),
+            time(one.end_us),
+            one.cpu_us,
+            one.service_us,
+            one.voluntary_switches,
+            one.involuntary_switches,
+            one.exit,
+        );
+    }
+    text
+}
+
+/// Parses a result of `trace` and checks that it belongs to it: every
+/// invocation once, in order, or none at all (nothing could be measured).
+/// `file` is its name for messages.
+///
+/// # Errors
+/// For the first line that is not as the format says or not of that trace.
+pub fn parse(file: &str, bytes: &[u8], trace: &[Invocation]) -> Result<Vec<Record>, InputError> {
+    let lines = input::lines(file, bytes)?;
+    let at = |line: usize, message: String| InputError {
+        file: file.to_string(),
+        line,
+        message,
+    };
+    if lines[0].1 != HEADER {
+        let found = input::shorten(lines[0].1, 60);
+        return Err(at(1, format!("the header is `{found}`, want `{HEADER}`")));
+    }
+    let mut records = Vec::with_capacity(lines.len() - 1);
+    for (line, text) in &lines[1..] {
+        let record = parse_row(text)
+            .and_then(|record| check(record, records.len(), trace))
+            .map_err(|message| at(*line, message))?;
+        records.push(record);
+    }
+    if !records.is_empty() && records.len() < trace.len() {
+        let message = format!(
+            "the result ends after {} of the trace's {} invocations",
+            records.len(),
+            trace.len()
+        );
+        return Err(at(lines.len(), message));
+    }
+    Ok(records)
+}
+
+fn parse_row(text: &str) -> Result<Record, String> {
+    let fields: Vec<&str> = text.split(',').collect();
+    let [id, function, arrival, start, end, cpu, service, voluntary, involuntary, exit] =
+        fields[..]
+    else {
+        return Err(format!("want 10 fields, found {}", fields.len()));
+    };
+    let optional = |what: &str, text: &str| match text {
+        "" => Ok(None),
+        text => input::number(what, text, MAX_US).map(Some),
+    };
+    Ok(Record {
+        id: input::number("id", id, u64::from(u32::MAX))? as usize,
+        function: function.to_string(),
+        arrival_us: input::number("arrival", arrival, MAX_US)?,
+        start_us: optional("start", start)?,
+        end_us: optional("end", end)?,
+        cpu_us: input::number("CPU time", cpu, MAX_US)?,
+        service_us: input::number("service time", service, MAX_US)?,
+        voluntary_switches: input::number("voluntary switches", voluntary, MAX_US)?,
+        involuntary_switches: input::number("involuntary switches", involuntary, MAX_US)?,
+        exit: parse_exit(exit)?,
+    })
+}
+
+fn parse_exit(text: &str) -> Result<Exit, String> {
+    let (kind, value) = text.split_once(':').unwrap_or(("code", text));
+    let value = input::number("exit", value, 255)? as u32;
+    match kind {
+        "code" if !text.contains(':') => Ok(Exit::Code(value)),
+        "signal" => Ok(Exit::Signal(value)),
+        "fork" => Ok(Exit::Fork(value)),
+        _ => Err(format!(
+            "exit `{}` is not a code, signal:N or fork:ERRNO",
+            input::shorten(text, 40)
+        )),
+    }
+}
+
+fn check(record: Record, row: usize, trace: &[Invocation]) -> Result<Record, String> {
+    let Some(invocation) = trace.get(row) else {
+        return Err(format!("the trace has only {} invocations", trace.len()));
+    };
+    if record.id != row {
+        return Err(format!("want the row of id {row}, found id {}", record.id));
+    }
+    let same = record.function == invocation.function
+        && record.arrival_us == invocation.arrival_us
+        && record.service_us == invocation.service_us();
+    if !same {
+        return Err(format!("id {row} is another invocation in the trace"));
+    }
+    let arrival = Some(record.arrival_us);
+    let missing = record.start_us.is_none() || record.end_us.is_none();
+    if record.exit == Exit::Code(0) && missing {
+        return Err("exit is 0, but start or end is missing".to_string());
+    }
+    if !missing && (record.start_us < arrival || record.end_us < record.start_us) {
+        return Err("arrival, start and end are not in this order".to_string());
+    }
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace() -> Vec<Invocation> {
+        vec![
+            Invocation::cpu(5, "f".into(), 10),
+            Invocation::cpu(6, "g".into(), 20),
+        ]
+    }
+
+    fn read(rows: &str) -> Result<Vec<Record>, String> {
+        let text = format!("{HEADER}\n{rows}");
+        parse("r.csv", text.as_bytes(), &trace()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for rows in [
+            "",
+            "0,f,5,6,17,11,10,1,2,0\n1,g,6,7,30,21,20,0,0,signal:9\n",
+            "0,f,5,6,,3,10,0,1,7\n1,g,6,,,0,20,0,0,fork:11\n",
+        ] {
+            let records = read(rows).unwrap();
+            assert_eq!(to_csv(&records), format!("{HEADER}\n{rows}"));
+        }
+    }
+
+    #[test]
+    fn only_success_with_both_times_is_completed() {
+        let records = read("0,f,5,6,17,11,10,1,2,0\n1,g,6,7,30,21,20,0,0,3\n").unwrap();
+        assert_eq!(records[0].completed(), Some((6, 17)));
+        assert_eq!(records[1].completed(), None);
+    }
+
+    #[test]
+    fn a_result_of_another_trace_is_refused() {
+        let cases = [
+            (
+                "1,g,6,7,30,21,20,0,0,0\n",
+                "r.csv:2: want the row of id 0, found id 1",
+            ),
+            (
+                "0,f,5,6,17,11,99,1,2,0\n",
+                "r.csv:2: id 0 is another invocation in the trace",
+            ),
+            (
+                "0,f,5,6,17,11,10,1,2,0\n",
+                "r.csv:2: the result ends after 1 of the trace's 2 invocations",
+            ),
+            (
+                "0,f,5,6,,11,10,1,2,0\n",
+                "r.csv:2: exit is 0, but start or end is missing",
+            ),
+            (
+                "0,f,5,4,17,11,10,1,2,0\n",
+                "r.csv:2: arrival, start and end are not in this order",
+            ),
+            ("0,f,5\n", "r.csv:2: want 10 fields, found 3"),
+            (
+                "0,f,5,6,17,11,10,1,2,code:0\n",
+                "r.csv:2: exit `code:0` is not a code, signal:N or fork:ERRNO",
+            ),
+        ];
+        for (rows, message) in cases {
+            assert_eq!(read(rows).unwrap_err(), message);
+        }
+    }
+}

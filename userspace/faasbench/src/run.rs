@@ -1,0 +1,157 @@
+//! The `run` command: sets the scheduler up, replays, writes what came out.
+
+use crate::output::{note, Output};
+use crate::replay::{self, realtime, Measured};
+use crate::result;
+use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
+use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
+use crate::trace::Trace;
+use anyhow::{bail, Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The trace.
+    pub trace: PathBuf,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// The scheduler's arguments as the user wrote them, for the summary.
+    pub args: String,
+    /// The name of the row and of its files.
+    pub name: String,
+    /// Number of CPUs to use.
+    pub cpus: u32,
+    /// Folder for the files.
+    pub out: PathBuf,
+    /// How the machine's CPUs are made, for the summary.
+    pub accel: String,
+}
+
+/// The files that a run writes, opened before anything is measured.
+struct Outputs {
+    csv: Output,
+    json: Output,
+    log: Option<File>,
+}
+
+impl Outputs {
+    fn open(run: &Run) -> Result<Self> {
+        let cannot = || format!("cannot make the folder {}", run.out.display());
+        std::fs::create_dir_all(&run.out).with_context(cannot)?;
+        let path = |suffix| run.out.join(format!("{}.{suffix}", run.name));
+        let log = match run.scheduler {
+            Scheduler::Kernel(_) => None,
+            Scheduler::Ext { .. } => Some(open_log(&path("log"))?),
+        };
+        Ok(Self {
+            csv: Output::create(&path("csv"))?,
+            json: Output::create(&path("json"))?,
+            log,
+        })
+    }
+}
+
+impl Run {
+    /// Runs it and writes `OUT/<name>.csv` and `OUT/<name>.json`, and for a
+    /// sched_ext scheduler what it printed in `OUT/<name>.log`.
+    ///
+    /// # Errors
+    /// If anything is wrong before the replay, or the replay itself does not
+    /// come to its end. That the scheduler did not load or did not stay is no
+    /// error: see the summary's status.
+    pub fn execute(self) -> Result<Summary> {
+        let trace = Trace::read(&self.trace)?;
+        self.scheduler.check_machine()?;
+        if !realtime::permitted() {
+            bail!("{}", realtime::HOW_TO_PERMIT);
+        }
+        let pin = pin(self.cpus)?;
+        let mut outputs = Outputs::open(&self)?;
+        let mut session = self.scheduler.start(outputs.log.take())?;
+        let measured = self.measure(&trace, &mut session, pin)?;
+        session.finish();
+        let summary = self.summary(&trace, &session, &measured);
+        let csv = result::to_csv(&measured.records);
+        outputs.csv.commit(csv.as_bytes())?;
+        outputs.json.commit(json::to_text(&summary)?.as_bytes())?;
+        Ok(summary)
+    }
+
+    fn measure(&self, trace: &Trace, session: &mut Session, pin: u32) -> Result<Measured> {
+        if !session.is_loaded() {
+            return Ok(Measured::default());
+        }
+        let policy = self.scheduler.policy();
+        let Some(bar) = progress_bar(&self.name, trace.invocations.len()) else {
+            return replay::replay(trace, policy, pin, None);
+        };
+        let measured = replay::replay(trace, policy, pin, Some(&|done| bar.set_position(done)));
+        bar.finish_and_clear();
+        measured
+    }
+
+    fn summary(&self, trace: &Trace, session: &Session, measured: &Measured) -> Summary {
+        let trouble = session.trouble.clone();
+        let (status, detail) = trouble.unwrap_or((Status::Ok, String::new()));
+        let setting = Setting {
+            cpus: self.cpus,
+            scheduler: SchedulerInfo {
+                name: self.name.clone(),
+                version: session.version.clone(),
+                args: self.args.clone(),
+                status,
+                detail,
+            },
+            kernel: kernel_release(),
+            accel: self.accel.clone(),
+        };
+        summarise(trace, &measured.records, &setting, &measured.lag_ns)
+    }
+}
+
+/// To how many CPUs to restrict the children so that they have `cpus`: 0 for
+/// no restriction, if the machine has just as many.
+fn pin(cpus: u32) -> Result<u32> {
+    let here = std::thread::available_parallelism().context("cannot count the CPUs")?;
+    let here = here.get() as u32;
+    if cpus > here {
+        bail!("--cpus is {cpus}, but only {here} CPUs can be used here");
+    }
+    if cpus == here {
+        return Ok(0);
+    }
+    note(&format!(
+        "note: the invocations are restricted to {cpus} of {here} CPUs, which sched_ext \
+         schedulers may treat differently from a machine of that size"
+    ));
+    Ok(cpus)
+}
+
+/// A progress bar, if somebody looks.
+fn progress_bar(name: &str, invocations: usize) -> Option<ProgressBar> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let bar = ProgressBar::new(invocations as u64);
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len} invocations") {
+        bar.set_style(style);
+    }
+    bar.set_message(name.to_string());
+    Some(bar)
+}
+
+/// Checks that `name` can be a file's name.
+///
+/// # Errors
+/// If it is empty, hidden or has a slash.
+pub fn check_name(name: &str) -> Result<String, String> {
+    let plain = Path::new(name).file_name().is_some_and(|base| base == name);
+    if !plain || name.starts_with('.') || !crate::input::is_name(name) {
+        return Err("want a name such as scx_sfs-2: no slash, space, comma or leading dot".into());
+    }
+    Ok(name.to_string())
+}

@@ -1,0 +1,342 @@
+//! Summaries: the numbers of one run.
+//!
+//! Definitions, for what [`crate::result`] has of each invocation:
+//!
+//! - *turnaround* = end - arrival, *queue delay* = start - arrival; the arrival
+//!   is the planned one, so that a late dispatcher counts against the run.
+//! - *slowdown* = turnaround / uncontended duration, and *RTE* is its inverse,
+//!   at most 1. The uncontended duration is the service time plus the time
+//!   blocked. Without I/O that is the service time; with I/O it is what makes
+//!   slowdown 1 mean "as on an idle machine" (by service time alone, a function
+//!   that mostly waits for I/O would always look slowed down).
+//! - *short* are the shortest 83 % by service time, rounded up to whole
+//!   invocations; of equal ones those with the smaller id. The split is over
+//!   all invocations of the trace, completed or not: it is the same for every
+//!   scheduler.
+//! - *percentiles* are by nearest rank: the smallest value that at least that
+//!   share of all values does not exceed.
+//! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
+//!   context switches; *makespan* = last end - first arrival.
+//!
+//! Invocations that did not complete successfully are counted in `failed` and
+//! are in no other number. Where nothing completed, the number is null. Times
+//! are milliseconds, rounded to 3 decimals; ratios are rounded to 4.
+
+pub mod json;
+pub mod stats;
+
+use crate::result::Record;
+use crate::scheduler::Status;
+use crate::trace::{offered_load, Invocation, Trace};
+use serde::{Deserialize, Serialize};
+use stats::{mean, nearest_rank, ratio, Ms, Stats};
+
+/// The name and version of the format.
+pub const SCHEMA: &str = "faasbench.summary/1";
+
+/// Share of the invocations that are short, in per cent: the paper's split.
+pub const SHORT_PERCENT: usize = 83;
+
+/// Number of steps of [`Cdf`]: one value for each half per cent, and the first.
+const CDF_STEPS: usize = 200;
+
+/// The summary of one run, as its JSON file has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was replayed.
+    pub trace: TraceInfo,
+    /// Under which scheduler.
+    pub scheduler: SchedulerInfo,
+    /// The kernel's release.
+    pub kernel: String,
+    /// How the machine's CPUs are made: `native`, `kvm`, `tcg` or `icount`.
+    pub accel: String,
+    /// From the first arrival to the last completion.
+    pub makespan_ms: Option<f64>,
+    /// Invocations that did not complete successfully.
+    pub failed: usize,
+    /// Turnaround of all invocations.
+    pub turnaround_ms: Option<Stats>,
+    /// Slowdown of all invocations.
+    pub slowdown: Option<Stats>,
+    /// Queue delay of all invocations.
+    pub queue_delay_ms: Option<Stats>,
+    /// Run-time effectiveness.
+    pub rte: Option<Rte>,
+    /// The short invocations.
+    pub short: Group,
+    /// The long invocations.
+    pub long: Group,
+    /// Context switches for one invocation.
+    pub switches: Option<Switches>,
+    /// Mean of CPU time used / service time, over those that need CPU time.
+    pub cpu_over_service: Option<f64>,
+    /// How late the dispatcher was, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_lag_ms: Option<Lag>,
+    /// The distributions, for plots.
+    pub cdf: Option<Cdf>,
+}
+
+/// What was replayed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceInfo {
+    /// The file's name without folder and `.csv`.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Number of invocations.
+    pub invocations: usize,
+    /// Number of CPUs that it was replayed on.
+    pub cpus: u32,
+    /// See [`offered_load`]; null if all arrive at once.
+    pub offered_load: Option<f64>,
+}
+
+/// Under which scheduler it was replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerInfo {
+    /// The name of its row.
+    pub name: String,
+    /// Its version; the kernel's release for those of the kernel.
+    pub version: String,
+    /// Its arguments.
+    pub args: String,
+    /// Whether it was there all the time.
+    pub status: Status,
+    /// What went wrong, empty if nothing did.
+    pub detail: String,
+}
+
+/// Run-time effectiveness: uncontended duration / turnaround.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rte {
+    /// The mean.
+    pub mean: f64,
+    /// Share of invocations with 0.95 or more.
+    pub at_least_095: f64,
+    /// Share of invocations with less than 0.2.
+    pub below_02: f64,
+}
+
+/// Some of the invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// How many of them completed.
+    pub invocations: usize,
+    /// Their turnaround.
+    pub turnaround_ms: Option<Stats>,
+    /// Their slowdown.
+    pub slowdown: Option<Stats>,
+}
+
+/// Context switches for one invocation, on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Switches {
+    /// Because it blocked or ended.
+    pub voluntary: f64,
+    /// Because it was preempted.
+    pub involuntary: f64,
+}
+
+/// How long after their planned arrivals invocations were forked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Lag {
+    /// The mean.
+    pub mean: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// Distributions, by nearest rank: the smallest value, then one value for each
+/// half per cent, up to the largest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cdf {
+    /// Turnaround.
+    pub turnaround_ms: Vec<f64>,
+    /// Slowdown.
+    pub slowdown: Vec<f64>,
+}
+
+/// What is known of a run beside its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Number of CPUs that it ran on.
+    pub cpus: u32,
+    /// Under which scheduler.
+    pub scheduler: SchedulerInfo,
+    /// The kernel's release.
+    pub kernel: String,
+    /// How the machine's CPUs are made.
+    pub accel: String,
+}
+
+/// What is computed of one completed invocation.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    turnaround_us: u64,
+    queue_delay_us: u64,
+    slowdown: f64,
+    short: bool,
+}
+
+/// Summarises `records`, which must be those of `trace` in its order, or none
+/// if nothing could be run. `lag_ns` is how late each was forked, in
+/// nanoseconds, empty if unknown.
+pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &[u64]) -> Summary {
+    let short = shortest(&trace.invocations);
+    let pairs = records.iter().zip(&trace.invocations);
+    let done: Vec<Measure> = pairs
+        .zip(&short)
+        .filter_map(|((record, invocation), short)| measure(record, invocation, *short))
+        .collect();
+    let ok: Vec<&Record> = records
+        .iter()
+        .filter(|one| one.completed().is_some())
+        .collect();
+    let group = |short| {
+        let members: Vec<Measure> = done
+            .iter()
+            .filter(|one| one.short == short)
+            .copied()
+            .collect();
+        Group {
+            invocations: members.len(),
+            turnaround_ms: turnaround(&members),
+            slowdown: slowdown(&members),
+        }
+    };
+    Summary {
+        schema: SCHEMA.to_string(),
+        trace: TraceInfo {
+            name: trace.name.clone(),
+            sha256: trace.sha256.clone(),
+            invocations: trace.invocations.len(),
+            cpus: setting.cpus,
+            offered_load: offered_load(&trace.invocations, setting.cpus).map(ratio),
+        },
+        scheduler: setting.scheduler.clone(),
+        kernel: setting.kernel.clone(),
+        accel: setting.accel.clone(),
+        makespan_ms: makespan(&trace.invocations, &ok),
+        failed: trace.invocations.len() - done.len(),
+        turnaround_ms: turnaround(&done),
+        slowdown: slowdown(&done),
+        queue_delay_ms: Stats::of_us(done.iter().map(|one| one.queue_delay_us).collect()),
+        rte: rte(&done),
+        short: group(true),
+        long: group(false),
+        switches: switches(&ok),
+        cpu_over_service: cpu_over_service(&ok),
+        arrival_lag_ms: lag(lag_ns),
+        cdf: cdf(&done),
+    }
+}
+
+/// For each invocation, whether it is one of the shortest 83 %.
+fn shortest(invocations: &[Invocation]) -> Vec<bool> {
+    let mut by_service: Vec<usize> = (0..invocations.len()).collect();
+    by_service.sort_by_key(|id| (invocations[*id].service_us(), *id));
+    let count = (invocations.len() * SHORT_PERCENT).div_ceil(100);
+    let mut short = vec![false; invocations.len()];
+    for id in &by_service[..count] {
+        short[*id] = true;
+    }
+    short
+}
+
+fn measure(record: &Record, invocation: &Invocation, short: bool) -> Option<Measure> {
+    let (start_us, end_us) = record.completed()?;
+    let turnaround_us = end_us - record.arrival_us;
+    Some(Measure {
+        turnaround_us,
+        queue_delay_us: start_us - record.arrival_us,
+        slowdown: turnaround_us as f64 / invocation.uncontended_us() as f64,
+        short,
+    })
+}
+
+fn turnaround(measures: &[Measure]) -> Option<Stats> {
+    Stats::of_us(measures.iter().map(|one| one.turnaround_us).collect())
+}
+
+fn slowdown(measures: &[Measure]) -> Option<Stats> {
+    Stats::of_ratios(measures.iter().map(|one| one.slowdown).collect())
+}
+
+fn makespan(invocations: &[Invocation], ok: &[&Record]) -> Option<f64> {
+    let first = invocations.first()?.arrival_us;
+    let last = ok.iter().filter_map(|one| one.end_us).max()?;
+    Some((last - first).ms())
+}
+
+fn rte(measures: &[Measure]) -> Option<Rte> {
+    // Rounding of the times may make a turnaround shorter than possible by 1 us.
+    let of = |one: &Measure| (1.0 / one.slowdown).min(1.0);
+    let all: Vec<f64> = measures.iter().map(of).collect();
+    let share = |wanted: fn(&f64) -> bool| {
+        let count = all.iter().filter(|rte| wanted(rte)).count();
+        ratio(count as f64 / all.len() as f64)
+    };
+    Some(Rte {
+        mean: ratio(mean(&all)?),
+        at_least_095: share(|rte| *rte >= 0.95),
+        below_02: share(|rte| *rte < 0.2),
+    })
+}
+
+fn switches(ok: &[&Record]) -> Option<Switches> {
+    let per_invocation = |count: fn(&Record) -> u64| {
+        let counts: Vec<f64> = ok.iter().map(|one| count(one) as f64).collect();
+        mean(&counts).map(ratio)
+    };
+    Some(Switches {
+        voluntary: per_invocation(|one| one.voluntary_switches)?,
+        involuntary: per_invocation(|one| one.involuntary_switches)?,
+    })
+}
+
+fn cpu_over_service(ok: &[&Record]) -> Option<f64> {
+    let computing = ok.iter().filter(|one| one.service_us > 0);
+    let ratios: Vec<f64> = computing
+        .map(|one| one.cpu_us as f64 / one.service_us as f64)
+        .collect();
+    mean(&ratios).map(ratio)
+}
+
+fn lag(lag_ns: &[u64]) -> Option<Lag> {
+    let mut sorted: Vec<f64> = lag_ns.iter().map(|ns| *ns as f64 / 1e6).collect();
+    sorted.sort_by(f64::total_cmp);
+    Some(Lag {
+        mean: stats::round(mean(&sorted)?, 3),
+        p99: stats::round(nearest_rank(&sorted, 990, 1000), 3),
+        max: stats::round(nearest_rank(&sorted, 1, 1), 3),
+    })
+}
+
+fn cdf(measures: &[Measure]) -> Option<Cdf> {
+    let mut turnaround: Vec<u64> = measures.iter().map(|one| one.turnaround_us).collect();
+    let mut slowdown: Vec<f64> = measures.iter().map(|one| one.slowdown).collect();
+    turnaround.sort_unstable();
+    slowdown.sort_by(f64::total_cmp);
+    if measures.is_empty() {
+        return None;
+    }
+    let steps = 0..=CDF_STEPS;
+    Some(Cdf {
+        turnaround_ms: steps
+            .clone()
+            .map(|step| nearest_rank(&turnaround, step, CDF_STEPS).ms())
+            .collect(),
+        slowdown: steps
+            .map(|step| ratio(nearest_rank(&slowdown, step, CDF_STEPS)))
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Means and percentiles.
+
+use serde::{Deserialize, Serialize};
+
+/// Mean and percentiles (by nearest rank) of some values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// The mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The 99.9th percentile.
+    pub p999: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Stats {
+    /// Of times in microseconds, as milliseconds; `None` of nothing.
+    pub fn of_us(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let sum: u128 = values.iter().map(|us| u128::from(*us)).sum();
+        let mean = sum as f64 / 1e3 / values.len() as f64;
+        Self::of_sorted(&values, round(mean, 3), |us| us.ms())
+    }
+
+    /// Of plain ratios; `None` of nothing.
+    pub fn of_ratios(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let mean = mean(&values)?;
+        Self::of_sorted(&values, ratio(mean), ratio)
+    }
+
+    fn of_sorted<T: Copy>(sorted: &[T], mean: f64, unit: fn(T) -> f64) -> Option<Self> {
+        if sorted.is_empty() {
+            return None;
+        }
+        let at = |per_mille| unit(nearest_rank(sorted, per_mille, 1000));
+        Some(Self {
+            mean,
+            p50: at(500),
+            p90: at(900),
+            p99: at(990),
+            p999: at(999),
+            max: at(1000),
+        })
+    }
+}
+
+/// Microseconds as milliseconds.
+pub trait Ms {
+    /// Milliseconds, rounded to 3 decimals (which loses nothing).
+    fn ms(self) -> f64;
+}
+
+impl Ms for u64 {
+    fn ms(self) -> f64 {
+        round(self as f64 / 1e3, 3)
+    }
+}
+
+/// The value at rank ceil(n x part / whole) of n `sorted` values, counted from
+/// 1; the smallest for part 0. There must be at least one value.
+pub fn nearest_rank<T: Copy>(sorted: &[T], part: usize, whole: usize) -> T {
+    let rank = (sorted.len() * part).div_ceil(whole);
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+/// The mean, `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// A ratio, rounded to 4 decimals.
+pub fn ratio(value: f64) -> f64 {
+    round(value, 4)
+}
+
+/// `value` rounded to this many decimals.
+pub fn round(value: f64, decimals: i32) -> f64 {
+    let factor = 10f64.powi(decimals);
+    (value * factor).round() / factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percentiles_of_ten_values() {
+        // Ranks ceil(10 p): p50 -> 5th, p90 -> 9th, p99 -> ceil(9.9) = 10th.
+        let stats = Stats::of_us((1..=10).map(|n| n * 1000).collect()).unwrap();
+        assert_eq!((stats.p50, stats.p90, stats.p99), (5.0, 9.0, 10.0));
+        assert_eq!((stats.mean, stats.p999, stats.max), (5.5, 10.0, 10.0));
+        assert_eq!(Stats::of_us(vec![]), None);
+        assert_eq!(Stats::of_ratios(vec![]), None);
+    }
+
+    #[test]
+    fn rounding_is_to_the_nearest() {
+        assert_eq!(1_234_567u64.ms(), 1234.567);
+        assert_eq!(ratio(1.0 / 3.0), 0.3333);
+        assert_eq!(round(2.0005, 3), 2.001);
+    }
+
+    /// The definition itself: the smallest value that at least part / whole of
+    /// all values do not exceed.
+    fn naive(values: &[u64], part: usize, whole: usize) -> u64 {
+        let enough = |candidate: &&u64| {
+            let covered = values.iter().filter(|value| value <= candidate).count();
+            covered * whole >= values.len() * part
+        };
+        *values.iter().filter(enough).min().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn nearest_rank_is_what_its_definition_says(
+            mut values in prop::collection::vec(0u64..50, 1..60),
+            part in 0usize..=1000,
+        ) {
+            let want = naive(&values, part, 1000);
+            values.sort_unstable();
+            prop_assert_eq!(nearest_rank(&values, part, 1000), want);
+        }
+
+        #[test]
+        fn statistics_are_ordered(values in prop::collection::vec(1u64..1_000_000, 1..200)) {
+            let stats = Stats::of_us(values).unwrap();
+            let order = [stats.p50, stats.p90, stats.p99, stats.p999, stats.max];
+            prop_assert!(order.windows(2).all(|two| two[0] <= two[1]));
+            prop_assert!(stats.mean <= stats.max);
+        }
+    }
+}

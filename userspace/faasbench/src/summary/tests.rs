@@ -1,0 +1,188 @@
+use super::*;
+use crate::result::Exit;
+use crate::trace::Phase;
+
+fn setting() -> Setting {
+    Setting {
+        cpus: 2,
+        scheduler: SchedulerInfo {
+            name: "eevdf".into(),
+            version: "6.18.0".into(),
+            args: String::new(),
+            status: Status::Ok,
+            detail: String::new(),
+        },
+        kernel: "6.18.0".into(),
+        accel: "native".into(),
+    }
+}
+
+fn trace(invocations: Vec<Invocation>) -> Trace {
+    Trace {
+        name: "t".into(),
+        sha256: "00".into(),
+        invocations,
+    }
+}
+
+/// A record of invocation `id` that started and ended at these times.
+fn record(trace: &Trace, id: usize, start_us: u64, end_us: u64, cpu_us: u64) -> Record {
+    let invocation = &trace.invocations[id];
+    Record {
+        id,
+        function: invocation.function.clone(),
+        arrival_us: invocation.arrival_us,
+        start_us: Some(start_us),
+        end_us: Some(end_us),
+        cpu_us,
+        service_us: invocation.service_us(),
+        voluntary_switches: 1,
+        involuntary_switches: id as u64,
+        exit: Exit::Code(0),
+    }
+}
+
+/// Six invocations, five of which complete.
+///
+/// | id | arrival | service | start | end    | turnaround | slowdown | RTE   |
+/// |----|---------|---------|-------|--------|------------|----------|-------|
+/// | 0  | 10,000  | 10,000  | 10,000| 20,000 | 10,000     | 1        | 1     |
+/// | 1  | 10,000  | 20,000  | 20,000| 50,000 | 40,000     | 2        | 0.5   |
+/// | 2  | 20,000  | 10,000  | 60,000| 80,000 | 60,000     | 6        | 0.167 |
+/// | 3  | 30,000  | 100,000 | 31,000|180,000 | 150,000    | 1.5      | 0.667 |
+/// | 4  | 40,000  | 20,000  | killed by a signal                           |
+/// | 5  | 60,000  | 40,000  | 60,500|101,000 | 41,000     | 1.025    | 0.976 |
+fn six() -> (Trace, Vec<Record>) {
+    let rows = [
+        (10_000, 10_000),
+        (10_000, 20_000),
+        (20_000, 10_000),
+        (30_000, 100_000),
+        (40_000, 20_000),
+        (60_000, 40_000),
+    ];
+    let invocation = |(arrival, service)| Invocation::cpu(arrival, "f".into(), service);
+    let trace = trace(rows.into_iter().map(invocation).collect());
+    let mut records = vec![
+        record(&trace, 0, 10_000, 20_000, 10_000),
+        record(&trace, 1, 20_000, 50_000, 22_000),
+        record(&trace, 2, 60_000, 80_000, 11_000),
+        record(&trace, 3, 31_000, 180_000, 101_000),
+        record(&trace, 4, 50_000, 0, 7),
+        record(&trace, 5, 60_500, 101_000, 40_000),
+    ];
+    records[4].exit = Exit::Signal(9);
+    records[4].end_us = None;
+    (trace, records)
+}
+
+#[test]
+fn the_numbers_are_those_computed_by_hand() {
+    let (trace, records) = six();
+    let found = summarise(&trace, &records, &setting(), &[1_000_000, 3_000_000]);
+    assert_eq!((found.trace.invocations, found.failed), (6, 1));
+    // 200 ms of service on 2 CPUs in 50 ms: 2.0
+    assert_eq!(found.trace.offered_load, Some(2.0));
+    // 180 - 10 ms
+    assert_eq!(found.makespan_ms, Some(170.0));
+    // (10 + 40 + 60 + 150 + 41) / 5 = 60.2; sorted 10 40 41 60 150
+    let turnaround = found.turnaround_ms.unwrap();
+    assert_eq!((turnaround.mean, turnaround.p50), (60.2, 41.0));
+    assert_eq!((turnaround.p90, turnaround.max), (150.0, 150.0));
+    // (1 + 2 + 6 + 1.5 + 1.025) / 5 = 2.305; sorted 1 1.025 1.5 2 6
+    let slowdown = found.slowdown.unwrap();
+    assert_eq!(
+        (slowdown.mean, slowdown.p50, slowdown.p99),
+        (2.305, 1.5, 6.0)
+    );
+    // 0, 10, 40, 1, 0.5 ms: mean 10.3
+    let delay = found.queue_delay_ms.unwrap();
+    assert_eq!((delay.mean, delay.p50, delay.max), (10.3, 1.0, 40.0));
+    // (1 + 1/2 + 1/6 + 2/3 + 40/41) / 5 = 3.308943 / 5 = 0.66179
+    let rte = found.rte.unwrap();
+    assert_eq!(
+        (rte.mean, rte.at_least_095, rte.below_02),
+        (0.6618, 0.4, 0.2)
+    );
+    // Involuntary switches are the ids: (0 + 1 + 2 + 3 + 5) / 5
+    let switches = found.switches.unwrap();
+    assert_eq!((switches.voluntary, switches.involuntary), (1.0, 2.2));
+    // (1 + 1.1 + 1.1 + 1.01 + 1) / 5
+    assert_eq!(found.cpu_over_service, Some(1.042));
+    let lag = found.arrival_lag_ms.unwrap();
+    assert_eq!((lag.mean, lag.p99, lag.max), (2.0, 3.0, 3.0));
+}
+
+#[test]
+fn short_are_the_shortest_83_per_cent_of_the_whole_trace() {
+    let (trace, records) = six();
+    let found = summarise(&trace, &records, &setting(), &[]);
+    // ceil(6 x 0.83 = 4.98) = 5 of 6 are short: all but id 3; id 4 failed.
+    assert_eq!((found.short.invocations, found.long.invocations), (4, 1));
+    // (10 + 40 + 60 + 41) / 4
+    assert_eq!(found.short.turnaround_ms.unwrap().mean, 37.75);
+    assert_eq!(found.long.turnaround_ms.unwrap().mean, 150.0);
+    assert_eq!(found.long.slowdown.unwrap().max, 1.5);
+    assert_eq!(found.arrival_lag_ms, None);
+}
+
+#[test]
+fn of_equal_invocations_those_with_smaller_ids_are_short() {
+    let equal = vec![Invocation::cpu(0, "f".into(), 5); 10];
+    // ceil(8.3) = 9
+    let mut want = vec![true; 9];
+    want.push(false);
+    assert_eq!(shortest(&equal), want);
+    assert_eq!(shortest(&equal[..1]), [true]);
+}
+
+#[test]
+fn with_io_the_base_of_slowdown_is_cpu_and_io_together() {
+    let mut one = Invocation::cpu(0, "f".into(), 0);
+    one.phases = vec![Phase::Io(30_000), Phase::Cpu(10_000)];
+    let trace = trace(vec![one]);
+    let records = [record(&trace, 0, 0, 60_000, 10_500)];
+    let found = summarise(&trace, &records, &setting(), &[]);
+    // 60 / (30 + 10), and CPU time 10.5 / 10
+    assert_eq!(found.slowdown.unwrap().mean, 1.5);
+    assert_eq!(found.cpu_over_service, Some(1.05));
+    assert_eq!(found.trace.offered_load, None);
+}
+
+#[test]
+fn nothing_measured_is_null_not_zero() {
+    let (trace, _) = six();
+    let mut setting = setting();
+    setting.scheduler.status = Status::NotLoaded;
+    let found = summarise(&trace, &[], &setting, &[]);
+    assert_eq!((found.failed, found.makespan_ms), (6, None));
+    assert_eq!(
+        (found.turnaround_ms, found.rte, found.cdf.clone()),
+        (None, None, None)
+    );
+    let text = json::to_text(&found).unwrap();
+    assert!(text.contains("\"turnaround_ms\": null"));
+    assert!(text.contains("\"status\": \"not-loaded\""));
+}
+
+#[test]
+fn the_cdf_goes_from_the_smallest_to_the_largest() {
+    let (trace, records) = six();
+    let cdf = summarise(&trace, &records, &setting(), &[]).cdf.unwrap();
+    assert_eq!(cdf.turnaround_ms.len(), 201);
+    assert_eq!(
+        (cdf.turnaround_ms[0], cdf.turnaround_ms[200]),
+        (10.0, 150.0)
+    );
+    assert_eq!(cdf.slowdown[100], 1.5);
+}
+
+#[test]
+fn a_summary_reads_back_from_its_text() {
+    let (trace, records) = six();
+    let summary = summarise(&trace, &records, &setting(), &[5]);
+    let text = json::to_text(&summary).unwrap();
+    assert!(text.starts_with("{\n  \"schema\": \"faasbench.summary/1\",\n  \"trace\": {"));
+    assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+    assert_eq!(json::to_text(&summary).unwrap(), text);
+}

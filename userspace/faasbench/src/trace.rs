@@ -1,0 +1,366 @@
+//! Traces: what arrives when, and what it needs.
+//!
+//! CSV with the header `arrival_us,function,phases` or
+//! `arrival_us,function,phases,class`, one row for one invocation, in the
+//! order of their arrivals. Times are microseconds. `phases` is a sequence
+//! such as `io:20000;cpu:150000`; `class` is `LS` (latency-sensitive), `LD`
+//! (latency-tolerant) or empty. The reader is strict: what it does not
+//! understand is an error with its line, never a guess.
+
+use crate::input::{self, InputError, MAX_US};
+use anyhow::Result;
+use sha2::{Digest, Sha256};
+use std::fmt::{self, Write};
+use std::path::Path;
+
+const HEADER: &str = "arrival_us,function,phases";
+const HEADER_WITH_CLASS: &str = "arrival_us,function,phases,class";
+
+/// One step of an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Computes until it has used this much CPU time, in microseconds.
+    Cpu(u64),
+    /// Blocks for this long, in microseconds.
+    Io(u64),
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu(us) => write!(f, "cpu:{us}"),
+            Self::Io(us) => write!(f, "io:{us}"),
+        }
+    }
+}
+
+/// What the workload itself says about an invocation's urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Latency-sensitive.
+    Ls,
+    /// Latency-tolerant.
+    Ld,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ls => "LS",
+            Self::Ld => "LD",
+        })
+    }
+}
+
+/// One request to be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Arrival in microseconds since the start of the trace.
+    pub arrival_us: u64,
+    /// The function's name.
+    pub function: String,
+    /// Its steps, at least one.
+    pub phases: Vec<Phase>,
+    /// Its class, where the workload has one.
+    pub class: Option<Class>,
+}
+
+impl Invocation {
+    /// An invocation that only computes, for `service_us` microseconds.
+    pub fn cpu(arrival_us: u64, function: String, service_us: u64) -> Self {
+        Self {
+            arrival_us,
+            function,
+            phases: vec![Phase::Cpu(service_us)],
+            class: None,
+        }
+    }
+
+    /// Service time in microseconds: the CPU time that it needs.
+    pub fn service_us(&self) -> u64 {
+        let cpu = |phase: &Phase| match phase {
+            Phase::Cpu(us) => *us,
+            Phase::Io(_) => 0,
+        };
+        self.phases.iter().map(cpu).sum()
+    }
+
+    /// Uncontended duration in microseconds: service time plus time blocked,
+    /// which is its turnaround on an idle machine.
+    pub fn uncontended_us(&self) -> u64 {
+        let time = |phase: &Phase| match phase {
+            Phase::Cpu(us) | Phase::Io(us) => *us,
+        };
+        self.phases.iter().map(time).sum()
+    }
+}
+
+/// A trace as read from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// The file's name without folder and `.csv`.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// The invocations in the order of their arrivals, at least one.
+    pub invocations: Vec<Invocation>,
+}
+
+impl Trace {
+    /// Reads and checks a trace.
+    ///
+    /// # Errors
+    /// If the file cannot be read or anything in it is not as the format says.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = input::read(path)?;
+        let stem = path.file_stem().unwrap_or_default();
+        Ok(Self {
+            name: stem.to_string_lossy().into_owned(),
+            sha256: hex_sha256(&bytes),
+            invocations: parse(&path.display().to_string(), &bytes)?,
+        })
+    }
+}
+
+/// SHA-256 of `bytes` in hexadecimal.
+pub fn hex_sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The load that `invocations` offer to `cpus` CPUs: the sum of their service
+/// times / (`cpus` x the span from the first to the last arrival).
+///
+/// `None` if all arrive at once: then there is no span to speak of.
+pub fn offered_load(invocations: &[Invocation], cpus: u32) -> Option<f64> {
+    let span = invocations.last()?.arrival_us - invocations.first()?.arrival_us;
+    let service: u64 = invocations.iter().map(Invocation::service_us).sum();
+    (span > 0).then(|| service as f64 / (f64::from(cpus) * span as f64))
+}
+
+/// Parses the text of a trace; `file` is its name for messages.
+///
+/// # Errors
+/// For the first line that is not as the format says, or if there is none.
+pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Invocation>, InputError> {
+    let lines = input::lines(file, bytes)?;
+    let at = |line: usize, message: String| InputError {
+        file: file.to_string(),
+        line,
+        message,
+    };
+    let with_class = match lines[0].1 {
+        HEADER => false,
+        HEADER_WITH_CLASS => true,
+        other => return Err(at(1, wrong_header(other))),
+    };
+    let mut invocations: Vec<Invocation> = Vec::with_capacity(lines.len() - 1);
+    for (line, text) in &lines[1..] {
+        let invocation = parse_row(text, with_class).map_err(|message| at(*line, message))?;
+        let previous = invocations.last().map_or(0, |before| before.arrival_us);
+        if invocation.arrival_us < previous {
+            let message = format!(
+                "arrival {} is before the previous one, {previous}: rows must be sorted by arrival",
+                invocation.arrival_us
+            );
+            return Err(at(*line, message));
+        }
+        invocations.push(invocation);
+    }
+    if invocations.is_empty() {
+        return Err(at(1, "the trace has no invocations".to_string()));
+    }
+    Ok(invocations)
+}
+
+fn wrong_header(found: &str) -> String {
+    let found = input::shorten(found, 60);
+    format!("the header is `{found}`, want `{HEADER}` or `{HEADER_WITH_CLASS}`")
+}
+
+fn parse_row(text: &str, with_class: bool) -> Result<Invocation, String> {
+    let fields: Vec<&str> = text.split(',').collect();
+    let want = if with_class { 4 } else { 3 };
+    if fields.len() != want {
+        return Err(format!("want {want} fields, found {}", fields.len()));
+    }
+    let arrival_us = input::number("arrival", fields[0], MAX_US)?;
+    if !input::is_name(fields[1]) {
+        let name = input::shorten(fields[1], 40);
+        return Err(format!("`{name}` is not a function name"));
+    }
+    let class = match fields.get(3) {
+        None | Some(&"") => None,
+        Some(&"LS") => Some(Class::Ls),
+        Some(&"LD") => Some(Class::Ld),
+        Some(other) => {
+            let other = input::shorten(other, 40);
+            return Err(format!("class `{other}` is not LS, LD or empty"));
+        }
+    };
+    Ok(Invocation {
+        arrival_us,
+        function: fields[1].to_string(),
+        phases: parse_phases(fields[2])?,
+        class,
+    })
+}
+
+fn parse_phases(text: &str) -> Result<Vec<Phase>, String> {
+    let phases: Vec<Phase> = text.split(';').map(parse_phase).collect::<Result<_, _>>()?;
+    let time = |phase: &Phase| match phase {
+        Phase::Cpu(us) | Phase::Io(us) => *us,
+    };
+    // Each is at most MAX_US, and a line of 2^20 phases would still fit.
+    let total: u64 = phases.iter().map(time).fold(0, u64::saturating_add);
+    if total > MAX_US {
+        return Err(format!("the phases add up to more than {MAX_US}"));
+    }
+    Ok(phases)
+}
+
+fn parse_phase(text: &str) -> Result<Phase, String> {
+    let wrong = || {
+        let text = input::shorten(text, 40);
+        format!("phase `{text}` is not `cpu:MICROSECONDS` or `io:MICROSECONDS`")
+    };
+    let (kind, value) = text.split_once(':').ok_or_else(wrong)?;
+    let us = input::number("the time of a phase", value, MAX_US)?;
+    if us == 0 {
+        return Err(format!("phase `{text}` takes no time"));
+    }
+    match kind {
+        "cpu" => Ok(Phase::Cpu(us)),
+        "io" => Ok(Phase::Io(us)),
+        _ => Err(wrong()),
+    }
+}
+
+/// The text of a trace, as [`parse`] reads it. The class column is there if
+/// any invocation has a class.
+pub fn to_csv(invocations: &[Invocation]) -> String {
+    let with_class = invocations.iter().any(|one| one.class.is_some());
+    let mut text = String::from(if with_class {
+        HEADER_WITH_CLASS
+    } else {
+        HEADER
+    });
+    text.push('\n');
+    for one in invocations {
+        let phases: Vec<String> = one.phases.iter().map(Phase::to_string).collect();
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "{},{},{}",
+            one.arrival_us,
+            one.function,
+            phases.join(";")
+        );
+        if with_class {
+            let class = one.class.map(|class| class.to_string());
+            let _ = write!(text, ",{}", class.unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Result<Vec<Invocation>, String> {
+        parse("t.csv", text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn row(text: &str) -> Result<Vec<Invocation>, String> {
+        rows(&format!("{HEADER}\n{text}\n"))
+    }
+
+    #[test]
+    fn phases_are_read_and_added_up() {
+        let one = &row("5,f,io:20000;cpu:150000;io:1;cpu:7").unwrap()[0];
+        assert_eq!(one.arrival_us, 5);
+        assert_eq!(one.phases.len(), 4);
+        assert_eq!(one.service_us(), 150_007);
+        assert_eq!(one.uncontended_us(), 170_008);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let plain = format!("{HEADER}\n0,a,cpu:1\n0,b,io:2;cpu:3\n");
+        assert_eq!(to_csv(&rows(&plain).unwrap()), plain);
+        let classes = format!("{HEADER_WITH_CLASS}\n0,a,cpu:1,LS\n9,b,cpu:1,\n9,c,cpu:2,LD\n");
+        assert_eq!(to_csv(&rows(&classes).unwrap()), classes);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_reason() {
+        let cases = [
+            ("x,f,cpu:1", "t.csv:2: arrival `x` is not a whole number"),
+            ("-5,f,cpu:1", "t.csv:2: arrival `-5` is not a whole number"),
+            (
+                "99999999999999999999,f,cpu:1",
+                "t.csv:2: arrival `99999999999999999999` is more than 10000000000000",
+            ),
+            ("1,f", "t.csv:2: want 3 fields, found 2"),
+            ("", "t.csv:2: want 3 fields, found 1"),
+            ("1,,cpu:1", "t.csv:2: `` is not a function name"),
+            ("1,f,cpu:0", "t.csv:2: phase `cpu:0` takes no time"),
+            (
+                "1,f,gpu:5",
+                "t.csv:2: phase `gpu:5` is not `cpu:MICROSECONDS` or `io:MICROSECONDS`",
+            ),
+            (
+                "1,f,cpu:1;",
+                "t.csv:2: phase `` is not `cpu:MICROSECONDS` or `io:MICROSECONDS`",
+            ),
+            (
+                "1,f,cpu:10000000000000;cpu:1",
+                "t.csv:2: the phases add up to more than 10000000000000",
+            ),
+            (
+                "7,f,cpu:1\n5,f,cpu:1",
+                "t.csv:3: arrival 5 is before the previous one, 7: rows must be sorted by arrival",
+            ),
+        ];
+        for (text, message) in cases {
+            assert_eq!(row(text).unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn headers_classes_and_emptiness_are_checked() {
+        assert!(rows("arrival,function\n")
+            .unwrap_err()
+            .starts_with("t.csv:1: the header is"));
+        assert_eq!(
+            rows(&format!("{HEADER}\n")).unwrap_err(),
+            "t.csv:1: the trace has no invocations"
+        );
+        let error = rows(&format!("{HEADER_WITH_CLASS}\n1,f,cpu:1,XX\n")).unwrap_err();
+        assert_eq!(error, "t.csv:2: class `XX` is not LS, LD or empty");
+        let cut = rows(&format!("{HEADER}\n1,f,cpu:1\n2,f,cpu:15")).unwrap_err();
+        assert_eq!(
+            cut,
+            "t.csv:3: the last line has no newline: the file is cut off"
+        );
+    }
+
+    #[test]
+    fn offered_load_is_service_over_capacity() {
+        // 30 + 50 ms of service in 100 ms on 2 CPUs: 0.4
+        let two = row("10000,f,cpu:30000\n110000,f,io:9;cpu:50000").unwrap();
+        assert_eq!(offered_load(&two, 2), Some(0.4));
+        assert_eq!(offered_load(&two[..1], 2), None);
+    }
+
+    #[test]
+    fn sha256_is_the_known_one() {
+        // FIPS 180-2, appendix B.1
+        assert_eq!(
+            hex_sha256(b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}
