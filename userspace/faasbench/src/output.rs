@@ -1,6 +1,6 @@
 //! Output files that are complete or not there at all.
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 ///
 /// It is opened when made, so that a place that cannot be written is found
 /// before the work whose result it is to hold. Dropped without
-/// [`Output::commit`], it leaves nothing behind.
+/// [`Output::commit`], it leaves nothing behind. A device or a pipe is written
+/// directly: moving a file there would replace it.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    temporary: PathBuf,
     file: File,
-    committed: bool,
+    /// Where the file is until it is complete.
+    temporary: Option<PathBuf>,
 }
 
 impl Output {
@@ -25,20 +26,29 @@ impl Output {
     /// If `path` is a folder or its folder cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
-        let name = path
-            .file_name()
-            .filter(|_| !path.is_dir())
-            .with_context(|| format!("{}: it is a folder", cannot()))?;
+        let found = std::fs::metadata(path).ok();
+        if found.as_ref().is_some_and(|found| found.is_dir()) {
+            bail!("{}: it is a folder", cannot());
+        }
+        if found.as_ref().is_some_and(|found| !found.is_file()) {
+            let file = File::options().write(true).open(path);
+            return Ok(Self {
+                path: path.to_path_buf(),
+                file: file.with_context(cannot)?,
+                temporary: None,
+            });
+        }
+        // What a link points to is replaced, not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let name = path.file_name().with_context(cannot)?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(".tmp");
         let temporary = path.with_file_name(hidden);
-        let file = File::create(&temporary).with_context(cannot)?;
         Ok(Self {
-            path: path.to_path_buf(),
-            temporary,
-            file,
-            committed: false,
+            file: File::create(&temporary).with_context(cannot)?,
+            temporary: Some(temporary),
+            path,
         })
     }
 
@@ -50,17 +60,19 @@ impl Output {
         let cannot = || format!("cannot write {}", self.path.display());
         self.file.write_all(content).with_context(cannot)?;
         self.file.flush().with_context(cannot)?;
-        std::fs::rename(&self.temporary, &self.path).with_context(cannot)?;
-        self.committed = true;
+        if let Some(temporary) = &self.temporary {
+            std::fs::rename(temporary, &self.path).with_context(cannot)?;
+        }
+        self.temporary = None;
         Ok(())
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if !self.committed {
+        if let Some(temporary) = &self.temporary {
             // Nothing is lost if it stays: it is empty or half written.
-            let _ = std::fs::remove_file(&self.temporary);
+            let _ = std::fs::remove_file(temporary);
         }
     }
 }
@@ -140,6 +152,26 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         drop(Output::create(&path).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    }
+
+    #[test]
+    fn a_pipe_stays_a_pipe_and_a_link_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, link) = (dir.path().join("pipe"), dir.path().join("link"));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        Output::create(&pipe).unwrap().commit(b"text").unwrap();
+        assert_eq!(reader.join().unwrap(), b"text");
+        assert!(!std::fs::metadata(&pipe).unwrap().is_file());
+
+        std::fs::write(dir.path().join("file"), "old").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        Output::create(&link).unwrap().commit(b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"new");
     }
 
     #[test]
