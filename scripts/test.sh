@@ -1,0 +1,308 @@
+#!/bin/bash
+# Checks find-clang and setup-host without touching the machine: they see a PATH
+# with nothing but a few ordinary tools and stand-ins for the rest.
+#
+#   scripts/test.sh
+#
+# The last line reads "N passed, N failed, N skipped"; the exit status is 1 if
+# one failed.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# Readable for the user that stands in for everybody but root.
+chmod 755 "$work"
+bin=$work/bin log=$work/log
+passed=0 failed=0 skipped=0
+unset BPF_CLANG
+
+# check NAME COMMAND...: passes if the command succeeds; its output is shown
+# only if not.
+check() {
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        echo "ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name"
+        printf '%s\n' "$output" | sed 's/^/        /'
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1: $2"
+}
+
+# check_as_root NAME COMMAND...: as check, where this can be tried.
+check_as_root() {
+    if ((EUID == 0)); then
+        check "$@"
+    else
+        skip "$1" 'only root can try'
+    fi
+}
+
+# stub NAME [LINE...]: puts a program into the PATH that the scripts see.
+stub() {
+    local name=$1
+    shift
+    printf '%s\n' '#!/bin/bash' "$@" >"$bin/$name"
+    chmod 755 "$bin/$name"
+}
+
+# stub_clang NAME VERSION [TARGETS]
+stub_clang() {
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    stub "$1" 'if [[ $1 == --version ]]; then' "echo 'Debian clang version $2.1.7 (3)'" \
+        "else [[ '${3:-bpf x86}' == *\$2* ]]; fi"
+}
+
+# A host that has all but clang and libraries, and no package manager.
+bare_host() {
+    rm -rf "$bin" "$log" "$work/scripts" "$work/userspace"
+    mkdir -p "$bin" "$work/scripts" "$work/userspace"
+    : >"$log"
+    chmod 666 "$log"
+    cp "$here/find-clang" "$here/setup-host" "$work/scripts/"
+    echo 'rust-version = "1.91"' >"$work/userspace/Cargo.toml"
+    local tool
+    for tool in bash cat grep sed sort; do
+        ln -s "$(command -v "$tool")" "$bin/$tool"
+    done
+    for tool in make gcc shellcheck cpio gzip xz dpkg-deb; do
+        stub "$tool"
+    done
+    stub cargo 'echo "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"'
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    stub pkg-config "[[ -e $work/libraries ]]"
+    rm -f "$work/libraries"
+}
+
+complete_host() {
+    bare_host
+    stub_clang clang-19 19
+    touch "$work/libraries"
+}
+
+# stub_apt CLANGS: an apt whose index has these packages of clang, and whose
+# installations work.
+stub_apt() {
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    stub apt-cache 'if [[ $1 == search ]]; then' "for clang in $1; do echo \"\$clang - compiler\"; done" \
+        "else [[ \$2 != clang-* || ' $1 ' == *\" \$2 \"* ]]; fi"
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    stub apt-get "echo \"apt-get \$*\" >>$log" 'case "$*" in *" install "*)' "$(installs)" 'esac'
+}
+
+# Lines that make a host complete.
+installs() {
+    stub_clang clang-new 19
+    mv "$bin/clang-new" "$work/clang"
+    echo "/bin/cp $work/clang $bin/clang-19; >$work/libraries;;"
+}
+
+run() {
+    env PATH="$bin" "$work/scripts/$1" "${@:2}"
+}
+
+run_as_user() {
+    setpriv --reuid 65534 --regid 65534 --clear-groups env PATH="$bin" "$work/scripts/$1" "${@:2}"
+}
+
+# fails_with TEXT COMMAND...: fails, and says TEXT.
+fails_with() {
+    local text=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "succeeded: $output"
+        return 1
+    fi
+    echo "$output"
+    [[ $output == *"$text"* ]]
+}
+
+logged() {
+    diff <(printf '%s\n' "$@") "$log"
+}
+
+finds_newest_clang() {
+    bare_host
+    stub_clang clang-18 18
+    stub_clang clang-20 20
+    stub_clang clang-9 9
+    stub_clang clang 19
+    stub clang-cpp-21
+    [[ $(run find-clang) == clang-20 ]]
+}
+
+finds_plain_clang() {
+    bare_host
+    stub_clang clang 21
+    stub_clang clang-20 20
+    [[ $(run find-clang) == clang ]]
+}
+
+passes_over_clang_without_bpf() {
+    bare_host
+    stub_clang clang-20 20 x86
+    stub_clang clang-19 19
+    [[ $(run find-clang) == clang-19 ]]
+}
+
+refuses_old_clang() {
+    bare_host
+    fails_with 'no clang 18 or later' run find-clang || return 1
+    stub_clang clang 14
+    stub_clang clang-17 17
+    fails_with 'no clang 18 or later' run find-clang
+}
+
+obeys_bpf_clang() {
+    bare_host
+    stub_clang clang-20 20
+    stub_clang mine 19
+    stub_clang old 14
+    [[ $(BPF_CLANG=mine run find-clang) == mine ]] &&
+        BPF_CLANG=old fails_with 'BPF_CLANG=old is not' run find-clang &&
+        BPF_CLANG=none fails_with 'BPF_CLANG=none is not' run find-clang
+}
+
+is_silent_when_complete() {
+    complete_host
+    stub_apt clang-19
+    local started=${EPOCHREALTIME/[.,]/} output
+    output=$(run setup-host build test vm 2>&1) || return 1
+    local took=$((${EPOCHREALTIME/[.,]/} - started))
+    echo "took $took us, said: $output"
+    [[ -z $output && ! -s $log ]] && ((took < 300000))
+}
+
+installs_what_is_missing() {
+    bare_host
+    stub_apt 'clang-16 clang-19 clang-21'
+    run setup-host || return 1
+    logged 'apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends clang-19 libelf-dev zlib1g-dev'
+}
+
+installs_newest_without_19() {
+    bare_host
+    stub_apt 'clang-18 clang-20 clang-9'
+    run setup-host || return 1
+    grep -q 'install .* clang-20 ' "$log"
+}
+
+updates_an_empty_index_first() {
+    bare_host
+    stub_apt ''
+    run setup-host || return 1
+    logged 'apt-get -o DPkg::Lock::Timeout=300 update' \
+        'apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends clang-19 libelf-dev zlib1g-dev'
+}
+
+updates_a_stale_index_once() {
+    bare_host
+    stub_apt clang-19
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    stub apt-get "echo \"\${3}\" >>$log" '[[ $3 == update ]]'
+    ! run setup-host || return 1
+    logged install update install
+}
+
+tells_when_clang_is_too_old() {
+    bare_host
+    stub_apt 'clang-14 clang-15'
+    fails_with 'no clang that is recent enough' run setup-host
+}
+
+asks_users_to_install() {
+    bare_host
+    stub_apt clang-19
+    local output
+    output=$(run_as_user setup-host 2>/dev/null)
+    [[ $? -eq 1 && ! -s $log ]] || return 1
+    echo "$output"
+    [[ $output == 'sudo apt-get install --no-install-recommends clang-19 libelf-dev zlib1g-dev' ]]
+}
+
+asks_users_to_update() {
+    bare_host
+    stub_apt ''
+    fails_with 'sudo apt-get update && sudo apt-get install' run_as_user setup-host
+}
+
+knows_fedora() {
+    bare_host
+    rm "$bin"/{make,pkg-config,shellcheck}
+    stub dnf "echo \"dnf \$*\" >>$log"
+    fails_with 'still missing' run setup-host test || return 1
+    logged 'dnf install -y clang elfutils-libelf-devel zlib-devel pkgconf-pkg-config make ShellCheck'
+}
+
+knows_arch() {
+    bare_host
+    stub pacman "echo \"pacman \$*\" >>$log"
+    fails_with 'still missing' run setup-host || return 1
+    logged 'pacman -S --needed --noconfirm clang libelf zlib'
+}
+
+admits_other_hosts() {
+    bare_host
+    fails_with 'install by other means: clang libelf zlib' run setup-host
+}
+
+installs_only_the_sets_asked_for() {
+    complete_host
+    stub_apt clang-19
+    rm "$bin/cpio" "$bin/shellcheck"
+    run setup-host || return 1
+    [[ ! -s $log ]] || return 1
+    fails_with 'still missing' run setup-host vm
+    grep -q ' cpio$' "$log"
+}
+
+wants_recent_rust() {
+    complete_host
+    stub cargo 'echo "cargo 1.90.0-nightly (x)"'
+    fails_with 'Rust 1.90.0 is too old, 1.91 or later' run setup-host || return 1
+    stub cargo 'echo "cargo 1.100.0"'
+    run setup-host || return 1
+    rm "$bin/cargo"
+    fails_with 'no cargo in PATH' run setup-host
+}
+
+refuses_unknown_sets() {
+    complete_host
+    fails_with "'tests' is not one of" run setup-host tests
+}
+
+check 'find-clang prefers the newest' finds_newest_clang
+check 'find-clang takes a plain clang' finds_plain_clang
+check 'find-clang passes over a clang without BPF' passes_over_clang_without_bpf
+check 'find-clang refuses what is too old' refuses_old_clang
+check 'find-clang obeys BPF_CLANG' obeys_bpf_clang
+check 'setup-host is silent and fast when nothing is missing' is_silent_when_complete
+check_as_root 'setup-host installs what is missing' installs_what_is_missing
+check_as_root 'setup-host installs the newest clang without 19' installs_newest_without_19
+check_as_root 'setup-host updates an empty index first' updates_an_empty_index_first
+check_as_root 'setup-host updates a stale index once' updates_a_stale_index_once
+check 'setup-host tells when the release is too old' tells_when_clang_is_too_old
+check_as_root 'setup-host asks users to install' asks_users_to_install
+check_as_root 'setup-host asks users to update the index' asks_users_to_update
+check_as_root 'setup-host knows Fedora' knows_fedora
+check_as_root 'setup-host knows Arch' knows_arch
+check 'setup-host admits that it does not know a host' admits_other_hosts
+check_as_root 'setup-host installs only the sets asked for' installs_only_the_sets_asked_for
+check 'setup-host wants a recent Rust' wants_recent_rust
+check 'setup-host refuses unknown sets' refuses_unknown_sets
+if command -v shellcheck >/dev/null; then
+    check 'scripts pass shellcheck' shellcheck -x "$here"/{find-clang,setup-host,test.sh}
+else
+    skip 'scripts pass shellcheck' 'no shellcheck here'
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]
