@@ -239,7 +239,8 @@ knows_fedora() {
     rm "$bin"/{make,pkg-config,shellcheck}
     stub dnf "echo \"dnf \$*\" >>$log"
     fails_with 'still missing' run setup-host test || return 1
-    logged 'dnf install -y clang elfutils-libelf-devel zlib-devel pkgconf-pkg-config make ShellCheck'
+    logged 'dnf install -y clang elfutils-libelf-devel zlib-devel pkgconf-pkg-config make ShellCheck' || return 1
+    fails_with 'sudo dnf install -y clang' run_as_user setup-host
 }
 
 knows_arch() {
