@@ -51,6 +51,17 @@ impl OverloadPolicy {
         })
     }
 
+    /// Enter fair-only mode at `factor` x S, leave it at a third of that: the
+    /// band of the default, for another O.
+    ///
+    /// # Errors
+    ///
+    /// [`Factor`](PolicyError::Factor) if `factor` is not a finite number above
+    /// 0.
+    pub fn with_factor(factor: f64) -> Result<Self, PolicyError> {
+        Self::new(factor, factor / 3.0)
+    }
+
     /// The shortest delay, in ns, that is overload with a slice of `slice_ns`:
     /// `factor` x S, rounded up; at least 1, at most `u64::MAX`.
     pub fn enter_ns(&self, slice_ns: u64) -> u64 {
@@ -170,6 +181,20 @@ mod tests {
         let policy = OverloadPolicy::default();
         assert_eq!(policy.enter_ns(10_000_000), 30_000_000);
         assert_eq!(policy.exit_ns(10_000_000), 10_000_000);
+    }
+
+    #[test]
+    fn another_factor_keeps_the_shape_of_the_band() {
+        assert_eq!(
+            OverloadPolicy::with_factor(3.0),
+            Ok(OverloadPolicy::default())
+        );
+        let policy = OverloadPolicy::with_factor(6.0).unwrap();
+        assert_eq!((policy.enter_ns(10), policy.exit_ns(10)), (60, 20));
+        assert_eq!(
+            OverloadPolicy::with_factor(-1.0),
+            Err(PolicyError::Factor(-1.0))
+        );
     }
 
     #[test]

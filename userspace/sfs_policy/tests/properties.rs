@@ -31,7 +31,7 @@ fn any_arrivals() -> impl Strategy<Value = Vec<u64>> {
         1 => any::<u64>().prop_map(Step::Jump),
         1 => prop_oneof![Just(0), Just(u64::MAX)].prop_map(Step::Jump),
     ];
-    (any::<u64>(), vec(step, 0..600)).prop_map(|(start_ns, steps)| {
+    (any::<u64>(), vec(step, 0..400)).prop_map(|(start_ns, steps)| {
         let arrivals = steps.into_iter().scan(start_ns, |now_ns, step| {
             *now_ns = match step {
                 Step::Forward(ns) => now_ns.saturating_add(ns),
