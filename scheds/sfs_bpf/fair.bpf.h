@@ -63,13 +63,30 @@ static u64 fair_due_interval(u32 waiting)
 	return share < half ? share : half;
 }
 
-/* Charge @p for @delta of CPU time in FAIR, scaled by its weight (100 is that
- * of nice 0). */
-static void fair_charge(struct task_struct *p, u64 delta)
+static void advance_vtime(struct task_struct *p, u64 delta)
 {
-	u32 weight = p->scx.weight ?: 1;
+	u32 weight = p->scx.weight ?: 1;	/* 100 is that of nice 0 */
 
 	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + delta * 100 / weight);
+}
+
+/*
+ * Charge @p for @delta of CPU time in FAIR, scaled by its weight. What it has
+ * used in FILTER counts as well, since it has had that much more than those who
+ * wait in FAIR; but only after a first turn, since many that overrun S do so by
+ * little and end within it.
+ */
+static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
+{
+	advance_vtime(p, delta);
+	if (!tctx->filter_used_ns)
+		return;
+	tctx->fair_used_ns += delta;
+	if (tctx->fair_used_ns < fair_slice_ns)
+		return;
+	advance_vtime(p, tctx->filter_used_ns);
+	tctx->filter_used_ns = 0;
+	tctx->fair_used_ns = 0;
 }
 
 /* Return @p's virtual time, brought into the window around the present one. */

@@ -41,7 +41,9 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	tctx->charged_ns = total;
 	tctx->turn_used_ns += delta;
 	if (tctx->turn == TURN_FAIR)
-		fair_charge(p, delta);
+		fair_charge(p, tctx, delta);
+	else if (tctx->turn == TURN_FILTER)
+		tctx->filter_used_ns += delta;
 	if (inv && (inv->state == INV_CREDIT || inv->state == INV_DEMOTED))
 		charge_invocation(inv, delta);
 	if (!has_credit(inv))
@@ -234,6 +236,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	}
 	if (cctx->turn_is_due)
 		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
+	else if (fair && filter_waiting(cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (!tctx)
 		return;
 

@@ -131,6 +131,8 @@ struct task_ctx {
 	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
 	u64 queued_at;		/* when it was queued; 0 while it need not wait */
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
+	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
+	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
 	u32 turn;		/* enum turn */
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
