@@ -54,6 +54,11 @@ enum Command {
     /// time. Slowdown is turnaround / uncontended duration (service time plus
     /// time blocked).
     Summarize(SummarizeArgs),
+    /// Compare summaries: a table here, plots in DIR/report.html
+    ///
+    /// Writes DIR/summary.json (the list of summaries, in the order given) and
+    /// DIR/report.html (one file without anything from elsewhere).
+    Report(ReportArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -182,6 +187,19 @@ struct SummarizeArgs {
     output: PathBuf,
 }
 
+#[derive(Debug, Args)]
+struct ReportArgs {
+    /// The summaries; DIR/summary.json itself is left out
+    #[arg(required = true)]
+    summaries: Vec<PathBuf>,
+    /// Folder for the files, made if missing; by default the first summary's
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Name of the row that the others are compared with
+    #[arg(long, default_value = "eevdf", value_name = "NAME")]
+    baseline: String,
+}
+
 fn load(text: &str) -> Result<f64, String> {
     between(text, 0.001, 100.0)
 }
@@ -208,6 +226,9 @@ impl Cli {
             Command::Convert(Convert::Sfs(args)) => sfs(&args)?,
             Command::Run(args) => return run(args),
             Command::Summarize(args) => summarize(args)?,
+            Command::Report(args) => {
+                report::write(&args.summaries, args.out.as_deref(), &args.baseline)?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,203 @@
+//! Drawing: a logarithmic axis and the pieces of an SVG picture.
+//!
+//! Text is placed by its anchor only, so that no font has to be measured.
+
+use std::fmt::Write;
+
+/// Text that may stand in HTML and SVG.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A logarithmic axis from a value to a larger one, on a stretch of pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogAxis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl LogAxis {
+    /// An axis for values from `min` to `max`, widened to round numbers, on the
+    /// pixels `from` to `to`. Values that are not positive count as tiny ones.
+    pub fn new(min: f64, max: f64, from: f64, to: f64) -> Self {
+        let min = min.max(1e-6);
+        let (low, high) = (round_down(min), round_up(max.max(min)));
+        // An axis needs some length even for a single value.
+        let high = if high > low { high } else { low * 10.0 };
+        Self {
+            low,
+            high,
+            from,
+            to,
+        }
+    }
+
+    /// The pixel of `value`; values outside the axis are at its ends.
+    pub fn at(&self, value: f64) -> f64 {
+        let value = value.clamp(self.low, self.high);
+        let share = libm::log10(value / self.low) / libm::log10(self.high / self.low);
+        self.from + (self.to - self.from) * share
+    }
+
+    /// The values to mark: 1, 2 and 5 of each decade on short axes, 1 on
+    /// longer ones.
+    pub fn ticks(&self) -> Vec<f64> {
+        let decades = libm::log10(self.high / self.low);
+        let steps: &[f64] = if decades < 2.5 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0]
+        };
+        let first = libm::floor(libm::log10(self.low)) as i32;
+        let candidates = (first..first + 20)
+            .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
+        // A hair of tolerance for powers that are not exact.
+        let inside = |tick: &f64| *tick > self.low * 0.999 && *tick < self.high * 1.001;
+        candidates.filter(inside).collect()
+    }
+}
+
+/// The largest 1, 2 or 5 x 10^n that is not above `value`.
+fn round_down(value: f64) -> f64 {
+    let decade = 10f64.powi(libm::floor(libm::log10(value)) as i32);
+    let steps = [5.0, 2.0, 1.0].into_iter().map(|step| step * decade);
+    steps
+        .into_iter()
+        .find(|step| *step <= value * 1.000_001)
+        .unwrap_or(decade)
+}
+
+/// The smallest 1, 2 or 5 x 10^n that is not below `value`.
+fn round_up(value: f64) -> f64 {
+    let decade = 10f64.powi(libm::floor(libm::log10(value)) as i32);
+    let steps = [1.0, 2.0, 5.0].into_iter().map(|step| step * decade);
+    steps
+        .into_iter()
+        .find(|step| *step >= value * 0.999_999)
+        .unwrap_or(10.0 * decade)
+}
+
+/// A picture in the making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture(String);
+
+impl Picture {
+    /// An empty picture of this size in pixels. `title` is what it shows, for
+    /// those who do not see it.
+    pub fn new(width: f64, height: f64, title: &str) -> Self {
+        Self(format!(
+            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
+            escape(title)
+        ))
+    }
+
+    /// A straight line of a CSS class.
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(
+            self.0,
+            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+            from.0, from.1, to.0, to.1
+        );
+    }
+
+    /// Text of a CSS class at a point; `anchor` is start, middle or end.
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, text: &str) {
+        let _ = writeln!(
+            self.0,
+            "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            at.0,
+            at.1,
+            escape(text)
+        );
+    }
+
+    /// Text that reads upwards, centred on a point.
+    pub fn upright(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let _ = writeln!(
+            self.0,
+            "<text class=\"{class}\" transform=\"translate({:.1} {:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
+            at.0,
+            at.1,
+            escape(text)
+        );
+    }
+
+    /// A line through points, with a title that shows when it is pointed at.
+    pub fn curve(&mut self, class: &str, points: &[(f64, f64)], title: &str) {
+        let mut path = String::new();
+        for (index, (x, y)) in points.iter().enumerate() {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { "L" });
+        }
+        let _ = writeln!(
+            self.0,
+            "<path class=\"{class}\" d=\"{path}\"><title>{}</title></path>",
+            escape(title)
+        );
+    }
+
+    /// A bar between two x of a height around a y, with a title.
+    pub fn bar(&mut self, class: &str, x: (f64, f64), y: f64, height: f64, title: &str) {
+        let (left, right) = (x.0.min(x.1), x.0.max(x.1));
+        let _ = writeln!(
+            self.0,
+            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
+             height=\"{height:.1}\"><title>{}</title></rect>",
+            y - height / 2.0,
+            (right - left).max(0.5),
+            escape(title)
+        );
+    }
+
+    /// The finished picture.
+    pub fn finish(mut self) -> String {
+        self.0.push_str("</svg>\n");
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_begins_and_ends_at_round_numbers() {
+        let axis = LogAxis::new(3.3, 812.0, 0.0, 300.0);
+        assert_eq!((axis.at(2.0), axis.at(1000.0)), (0.0, 300.0));
+        assert_eq!((axis.at(0.0), axis.at(1e9)), (0.0, 300.0));
+        assert_eq!(axis.ticks(), [10.0, 100.0, 1000.0]);
+        let short = LogAxis::new(0.3, 1.9, 0.0, 1.0);
+        let ticks: Vec<String> = short
+            .ticks()
+            .iter()
+            .map(|tick| format!("{tick:.1}"))
+            .collect();
+        assert_eq!(ticks, ["0.2", "0.5", "1.0", "2.0"]);
+    }
+
+    #[test]
+    fn an_axis_for_one_value_has_a_length() {
+        let axis = LogAxis::new(1.0, 1.0, 0.0, 100.0);
+        assert_eq!(axis.at(1.0), 0.0);
+        assert!(axis.ticks().len() > 1);
+        assert!(LogAxis::new(0.0, 0.0, 0.0, 1.0).at(0.0).is_finite());
+    }
+
+    #[test]
+    fn text_cannot_break_out() {
+        assert_eq!(escape("<a \"b\"&c>"), "&lt;a &quot;b&quot;&amp;c&gt;");
+    }
+}
