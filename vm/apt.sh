@@ -20,24 +20,26 @@ keyring() {
 	die "$EXIT_VM" "Debian's signing keys are not on this machine; install the package debian-archive-keyring, or $BY_HAND"
 }
 
-# The mirror of Debian's main archive that this machine uses. The security
-# archive and other vendors' archives have the same component names, so go by
-# the label, which is known once the indexes have been fetched, and by the
-# suite's name where it is not.
-mirror() {
+# The mirrors that may hold Debian's main archive, best first, one a line. Apt
+# knows an archive's label once it has fetched its index; before that it knows
+# addresses only, and use_suites finds out which of them Debian has signed.
+mirrors() {
 	local label release uri
-	command -v apt-get >/dev/null ||
-		die "$EXIT_VM" "there is no apt-get here; $BY_HAND"
 	# The fields are apt's, not the shell's.
 	# shellcheck disable=SC2016
-	while IFS='|' read -r label release uri; do
-		[[ $uri != cdrom:* && $release != *-security && $release != */updates ]] || continue
-		case $label in
-		Debian | '$(LABEL)') printf '%s\n' "$uri" && return ;;
-		esac
-	done < <(apt-get indextargets --format '$(LABEL)|$(RELEASE)|$(REPO_URI)' \
-		'Created-By: Packages' 'Component: main')
-	die "$EXIT_VM" "this machine's apt configuration names no mirror of Debian's main archive; add one, or $BY_HAND"
+	apt-get indextargets --format '$(LABEL)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
+		while IFS='|' read -r label release uri; do
+			[[ $label != Debian || $release == *-security ]] || printf '%s\n' "$uri"
+		done
+	apt-get update --print-uris 2>/dev/null |
+		sed -nE "s:^'([^']*/)dists/([^/']+)/InRelease'.*:\2 \1:p" |
+		while read -r release uri; do
+			[[ $release == *-security ]] || printf '%s\n' "$uri"
+		done
+}
+
+have_mirror() {
+	[[ -n $(mirrors 2>/dev/null || true) ]]
 }
 
 # private_apt SUITES TOOL ARG...: TOOL sees the given suites and nothing else.
@@ -47,14 +49,16 @@ private_apt() {
 	"$tool" -c "$cache/apt/${suites// /,}/apt.conf" "$@"
 }
 
+# write_apt_root DIRECTORY MIRROR SUITE...
 # The status file is empty: apt then resolves the whole closure of a package,
 # down to libc, whatever the host has installed. It is small, and the result
-# is the same on every host.
+# is the same on every host. Apt does not change to a user of its own, who may
+# have no access to the cache.
 write_apt_root() {
-	local root=$1 suite keys uri
-	shift
-	keys=$(keyring)
-	uri=$(mirror)
+	local root=$1 uri=$2 keys suite
+	shift 2
+	keys=$(keyring) || exit
+	rm -rf "$root"
 	mkdir -p "$root"/{lists,archives}/partial
 	: >"$root/status"
 	for suite; do
@@ -87,21 +91,24 @@ write_apt_root() {
 # use_suites SUITES: makes their index available; fails where the mirror has
 # no such suite.
 use_suites() {
-	local suites=$1 root
+	local suites=$1 root uri candidates
 	root=$cache/apt/${suites// /,}
 	[[ -z ${suite_state[$suites]:-} ]] || return "${suite_state[$suites]}"
 	suite_state[$suites]=0
-	[[ -z $(find "$root/indexed" -mmin "-$INDEX_MINUTES" 2>/dev/null) ]] || return 0
+	[[ -z $(find "$root/indexed" -mmin "-$INDEX_MINUTES" 2>/dev/null || true) ]] || return 0
 	say "fetching the package index of ${suites// / and }"
-	rm -rf "$root"
-	# shellcheck disable=SC2086 # a list of words
-	write_apt_root "$root" $suites
-	if ! private_apt "$suites" apt-get -qq update >"$root/update.log" 2>&1; then
-		say "skipping ${suites// / and }: $(grep -m 1 '^E:' "$root/update.log" || printf 'apt-get update failed')"
-		suite_state[$suites]=1
-		return 1
-	fi
-	touch "$root/indexed"
+	command -v apt-get >/dev/null || die "$EXIT_VM" "there is no apt-get here; $BY_HAND"
+	candidates=$(mirrors | awk '!seen[$0]++' || true)
+	[[ -n $candidates ]] ||
+		die "$EXIT_VM" "this machine's apt configuration names no mirror of Debian's main archive; add one, or $BY_HAND"
+	while read -r uri; do
+		# shellcheck disable=SC2086 # a list of words
+		write_apt_root "$root" "$uri" $suites
+		private_apt "$suites" apt-get -qq -o APT::Update::Error-Mode=any update >"$root/update.log" 2>&1 && touch "$root/indexed" && return
+	done <<<"$candidates"
+	say "skipping ${suites// / and }: $(grep -m 1 -E '^[EW]:' "$root/update.log" || printf 'apt-get update failed')"
+	suite_state[$suites]=1
+	return 1
 }
 
 # package_version SUITES PACKAGE: the version that the last of SUITES offers.

@@ -2,7 +2,7 @@
 # What the scripts of vm/ share: messages, the cache, locks. Sourced, not run.
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${SCX_SFS_CACHE:-$(dirname "$vm_dir")/.cache}
+cache=$(realpath -m "${SCX_SFS_CACHE:-$(dirname "$vm_dir")/.cache}")
 
 # Exit codes of our own. Everything else that vm/run returns is the command's.
 # shellcheck disable=SC2034
