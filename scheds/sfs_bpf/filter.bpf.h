@@ -54,14 +54,24 @@ static u64 overload_wait(void)
 	return wait < WATCHDOG_GUARD_NS ? wait : WATCHDOG_GUARD_NS;
 }
 
-/* An invocation has waited for @wait in FILTER, or is still waiting: report
- * overload if that is too long and has not been reported. */
+/*
+ * An invocation has waited for @wait in FILTER, or is still waiting: if that is
+ * too long, note it and tell the loader; tell it again if it does not answer.
+ * Only the loader takes the note back, by switching the mode or by finding that
+ * S has grown.
+ */
 static void check_overload(u64 wait, u64 now)
 {
-	if (mode != SFS_MODE_FILTER || wait < overload_wait() || overload_since)
+	u64 told = overload_told_at;
+
+	if (mode != SFS_MODE_FILTER || wait < overload_wait())
 		return;
-	if (__sync_val_compare_and_swap(&overload_since, 0, now))
+	if (overload_since && time_delta(now, told) < NSEC_PER_SEC)
 		return;
+	if (__sync_val_compare_and_swap(&overload_told_at, told, now) != told)
+		return;
+	if (!overload_since)
+		overload_since = now;
 	if (overload_enabled)
 		send_event(SFS_EVENT_OVERLOAD_BEGUN, wait, now);
 }
@@ -88,10 +98,11 @@ static void check_filter_head(u64 now)
 static u64 expected_delay(void)
 {
 	s64 before = filter_demand - (s64)nr_function_cpus;
+	u64 work = credit_used_avg_ns ?: slice_ns;
 
 	if (before <= 0)
 		return 0;
-	return before * credit_used_avg_ns / (nr_function_cpus ?: 1);
+	return before * work / (nr_function_cpus ?: 1);
 }
 
 /* In fair-only mode: tell the loader when the expected delay is back to normal,
@@ -111,8 +122,7 @@ static void check_recovery(u64 now)
 
 /*
  * The loader has not answered "overload begun" in time: apply the rule without
- * it, to each invocation at FILTER's head that has waited too long. Once the
- * head has not, the report is taken back, and the next overload is told anew.
+ * it, to each invocation at FILTER's head that has waited too long.
  *
  * tctx is written without the run-queue lock of the task. Should the move fail,
  * another CPU has just taken the task; it then runs for a FILTER slice but in
@@ -129,14 +139,13 @@ static void relieve_filter(u64 now)
 		if (++looked_at > RELIEVE_BATCH || !tctx)
 			return;
 		if (time_delta(now, tctx->queued_at) < overload_wait())
-			break;
+			return;
 		tctx->turn = TURN_FAIR;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_slice_ns);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, DSQ_FAIR, 0))
 			count(SFS_RELIEVED);
 	}
-	overload_since = 0;
 }
 
 static bool loader_is_late(u64 now)
@@ -157,11 +166,24 @@ static u64 head_queued_at(u64 dsq)
 	return tctx ? tctx->queued_at : ~0ULL;
 }
 
-/* Return true if FILTER has work that waits for @cpu. */
+/* Return true if FILTER has work that may wait for @cpu. */
 static bool filter_waiting(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(DSQ_FILTER) > 0 ||
 	       scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0;
+}
+
+/* Return true if the next of FILTER may surely run on @cpu. */
+static bool filter_head_waiting(s32 cpu)
+{
+	struct task_struct *head;
+
+	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0)
+		return true;
+	if (scx_bpf_dsq_nr_queued(DSQ_FILTER) <= 0)
+		return false;
+	head = first_of(DSQ_FILTER);
+	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
 }
 
 /*

@@ -236,8 +236,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	}
 	if (cctx->turn_is_due)
 		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
-	else if (fair && filter_waiting(cpu))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	else if (fair && filter_head_waiting(cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT); /* resumed without dispatch() */
 	if (!tctx)
 		return;
 

@@ -85,7 +85,8 @@ volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
 volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
 volatile s64 filter_demand;	/* atomic: runnable tasks with credit left */
 volatile u64 credit_used_avg_ns; /* racy moving average: a lost update is a lost sample */
-volatile u64 overload_since;	/* by compare-and-swap: when overload was reported; 0: not */
+volatile u64 overload_since;	/* when it began; 0: there is none, or the loader has acted */
+volatile u64 overload_told_at;	/* by compare-and-swap: when that was last reported */
 volatile u64 recovery_told_at;	/* by compare-and-swap: when its end was last reported */
 
 UEI_DEFINE(uei);

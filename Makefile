@@ -1,0 +1,59 @@
+# The commands that people use. `make help` lists them.
+
+CARGO ?= cargo
+# The variables of `make bench` are described in scripts/bench; given on make's
+# command line or in the environment, they reach it by themselves.
+
+.DEFAULT_GOAL := build
+.PHONY: help build demo test test-unit test-vm bench microbench lint install uninstall clean distclean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the scheduler and the benchmark (installs what is missing, as root)
+	@scripts/setup-host build
+	cd userspace && $(CARGO) build --release --locked --workspace
+
+demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
+	@scripts/setup-host vm
+	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo scripts/bench
+
+test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
+	@scripts/setup-host vm
+	vm/test.sh
+	tests/run
+
+test-unit: ## only what needs no virtual machine
+	@scripts/setup-host build test
+	cd userspace && $(CARGO) test --release --locked --workspace
+	scripts/test.sh
+	packaging/test.sh
+
+test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
+	@scripts/setup-host vm
+	tests/run $(CASE)
+
+bench: build ## any schedulers on any workload; variables: see scripts/bench
+	@scripts/setup-host vm
+	@scripts/bench
+
+microbench: ## the policy's and the benchmark's own speed (criterion)
+	cd userspace && $(CARGO) bench --locked -p sfs_policy -p faasbench
+
+lint: ## formatting, clippy and shellcheck, warnings as errors
+	@scripts/setup-host build test
+	cd userspace && $(CARGO) fmt --all --check
+	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	scripts/shellcheck
+
+install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
+	packaging/install.sh install
+
+uninstall: ## take them away again
+	packaging/install.sh uninstall
+
+clean: ## remove what was built and measured
+	rm -rf userspace/target out
+
+distclean: clean ## remove the downloaded kernels and QEMU as well
+	rm -rf .cache
