@@ -31,6 +31,9 @@ static volatile u64 fair_vtime_now;
  */
 #define FAIR_DUE_TURN_FRACTION	25
 
+/* A turn in fair-only mode is this much shorter than in FILTER mode. */
+#define FAIR_ONLY_TURN_FRACTION	5
+
 /* Return how many tasks wait in FAIR and may run on @cpu. */
 static u32 fair_waiting(s32 cpu)
 {
@@ -47,12 +50,20 @@ static u64 fair_round_share(u32 waiting)
 	return WATCHDOG_GUARD_NS * nr_function_cpus / (waiting + 1);
 }
 
+/*
+ * Return the length of the next turn. In fair-only mode the short functions run
+ * here as well: turns are then as short as the tick allows (4 ms at HZ=250, for
+ * the default of 20 ms), like those of the kernel's fair class.
+ */
 static u64 fair_turn_ns(void)
 {
 	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_FAIR);
 	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+	u64 turn = fair_slice_ns;
 
-	return share < fair_slice_ns ? share : fair_slice_ns;
+	if (mode == SFS_MODE_FAIR_ONLY)
+		turn /= FAIR_ONLY_TURN_FRACTION;
+	return share < turn ? share : turn;
 }
 
 /* Return the time after which FAIR is due on a CPU that runs FILTER work. */

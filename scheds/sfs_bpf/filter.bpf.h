@@ -141,7 +141,7 @@ static void relieve_filter(u64 now)
 		if (time_delta(now, tctx->queued_at) < overload_wait())
 			return;
 		tctx->turn = TURN_FAIR;
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_slice_ns);
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns());
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, DSQ_FAIR, 0))
 			count(SFS_RELIEVED);

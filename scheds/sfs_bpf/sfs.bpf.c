@@ -383,7 +383,7 @@ static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 
 	if (tctx)
 		tctx->turn = TURN_FAIR;
-	scx_bpf_dsq_move_set_slice(it, fair_slice_ns);
+	scx_bpf_dsq_move_set_slice(it, fair_turn_ns());
 	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p));
 	return scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0);
 }
