@@ -13,16 +13,18 @@ mod preflight;
 mod signals;
 mod stats;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use scx_utils::build_id;
 use tracing::{info, Level};
-use tracing_subscriber::fmt::time::uptime;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
 
 use control::{Control, Outcome};
 use options::Options;
@@ -52,8 +54,7 @@ fn run(options: &Options) -> Result<()> {
         return stats::server_data().describe_meta(&mut io::stdout(), None);
     }
     if let Some(shell) = options.completions {
-        clap_complete::generate(shell, &mut Options::command(), NAME, &mut io::stdout());
-        return Ok(());
+        return print_completions(shell);
     }
 
     let signals = Signals::block()?;
@@ -61,6 +62,16 @@ fn run(options: &Options) -> Result<()> {
         return monitor_until_signalled(interval, &signals);
     }
     schedule(options, &signals)
+}
+
+/// Prints by way of a buffer, since clap_complete panics where writing fails.
+fn print_completions(shell: clap_complete::Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Options::command(), NAME, &mut script);
+    match io::stdout().write_all(&script) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot print the completion script"),
+    }
 }
 
 /// Loads the scheduler and stays until a signal or the kernel ends it; loads it
@@ -99,17 +110,26 @@ fn version() -> String {
     build_id::full_version(env!("CARGO_PKG_VERSION"))
 }
 
-/// Quiet by default: one line at start, then what an operator must know.
+/// Quiet by default: one line at start, then what an operator must know. What
+/// the libraries say (benign by experience) is for --verbose.
 fn init_logging(verbose: bool) {
-    let level = if verbose { Level::DEBUG } else { Level::INFO };
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
+    let filter = if verbose {
+        Targets::new().with_default(Level::DEBUG)
+    } else {
+        Targets::new()
+            .with_target(env!("CARGO_CRATE_NAME"), Level::INFO)
+            .with_default(Level::ERROR)
+    };
+    let lines = fmt::layer()
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr);
-    if verbose {
-        subscriber.with_timer(uptime()).init();
+    let lines = if verbose {
+        lines.with_timer(fmt::time::uptime()).boxed()
     } else {
-        subscriber.without_time().init();
-    }
+        lines.without_time().boxed()
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .init();
 }

@@ -261,16 +261,22 @@ impl AsFd for StatsBridge {
     }
 }
 
-/// Prints the statistics of the running scheduler every `interval`, for ever.
+/// Prints the statistics of the running scheduler every `interval`, until
+/// standard output is closed.
 ///
 /// # Errors
 ///
-/// The server cannot be asked, or standard output is closed.
+/// The server cannot be asked.
 pub fn monitor(interval: Duration) -> Result<()> {
-    scx_utils::monitor_stats::<Metrics>(
-        &[],
-        interval,
-        || false,
-        |metrics| metrics.print(&mut std::io::stdout()),
-    )
+    let print = |metrics: Metrics| metrics.print(&mut std::io::stdout());
+    match scx_utils::monitor_stats::<Metrics>(&[], interval, || false, print) {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
