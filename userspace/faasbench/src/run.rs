@@ -8,6 +8,8 @@ use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
 use anyhow::{bail, Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use nix::sched::{sched_getaffinity, CpuSet};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -116,8 +118,9 @@ impl Run {
 /// To how many CPUs to restrict the children so that they have `cpus`: 0 for
 /// no restriction, if the machine has just as many.
 fn pin(cpus: u32) -> Result<u32> {
-    let here = std::thread::available_parallelism().context("cannot count the CPUs")?;
-    let here = here.get() as u32;
+    let allowed = sched_getaffinity(Pid::from_raw(0)).context("cannot count the CPUs")?;
+    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
+    let here = (0..CpuSet::count()).filter(is_set).count() as u32;
     if cpus > here {
         bail!("--cpus is {cpus}, but only {here} CPUs can be used here");
     }

@@ -11,10 +11,10 @@ const COLOURS: usize = 6;
 const DASHES: usize = 3;
 
 /// The picture's size and margins in pixels.
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 380.0;
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 26.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 48.0;
 
@@ -93,7 +93,7 @@ fn distribution(
 pub fn relative(comparison: &Comparison) -> Option<String> {
     let ratios = ratios(comparison)?;
     let name = &comparison.base()?.scheduler.name;
-    let (left, row_height, top) = (170.0, 44.0, 6.0);
+    let (left, row_height, top) = (160.0, 40.0, 6.0);
     let bottom = top + row_height * ratios.len() as f64;
     let label = format!("mean turnaround / {name}'s (log scale, left of 1 is faster)");
     let mut picture = Picture::new(WIDTH, bottom + 46.0, &label);
@@ -104,7 +104,7 @@ pub fn relative(comparison: &Comparison) -> Option<String> {
     };
     let (min, max) = (all().fold(1.0, f64::min), all().fold(1.0, f64::max));
     // Room for the numbers beside the bars.
-    let x = LogAxis::new(min / 1.3, max * 1.3, left, WIDTH - RIGHT);
+    let x = LogAxis::exact(min / 1.5, max * 1.5, left, WIDTH - RIGHT);
     for tick in x.ticks() {
         picture.line("grid", (x.at(tick), top), (x.at(tick), bottom));
         let text = format!("{}x", plain(tick));
@@ -117,10 +117,10 @@ pub fn relative(comparison: &Comparison) -> Option<String> {
         let y = top + row_height * (index as f64 + 0.5);
         let shown = crate::input::shorten(row, 22);
         picture.text("name", (left - 10.0, y + 4.0), "end", &shown);
-        for (ratio, class, shift) in [(pair[0], "short", -9.0), (pair[1], "long", 9.0)] {
+        for (ratio, class, shift) in [(pair[0], "short", -8.0), (pair[1], "long", 8.0)] {
             let Some(ratio) = ratio else { continue };
             let title = format!("{row}, {class}: {ratio:.2}x");
-            picture.bar(class, (x.at(1.0), x.at(ratio)), y + shift, 15.0, &title);
+            picture.bar(class, (x.at(1.0), x.at(ratio)), y + shift, 14.0, &title);
             let (beside, anchor) = if ratio < 1.0 {
                 (-5.0, "end")
             } else {

@@ -24,7 +24,7 @@ th:first-child, td:first-child { text-align: left; }
 tbody tr:nth-child(even) { background: var(--stripe); }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); \
 gap: 1rem 2rem; }
-figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 0; } .bars { max-width: 46rem; } svg { width: 100%; height: auto; display: block; }
 svg text { fill: var(--fg); font: 13px system-ui, sans-serif; }
 svg text.tick { fill: var(--dim); } svg text.value { font-size: 12px; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--fg); }
@@ -96,7 +96,7 @@ fn facts(row: &Summary) -> String {
 fn write_table<const N: usize>(page: &mut String, columns: &[&str; N], rows: &[[String; N]]) {
     page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
     for column in columns {
-        let _ = write!(page, "<th>{}</th>", escape(column));
+        let _ = write!(page, "<th>{}</th>", escape(column).replace('\n', "<br>"));
     }
     page.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {

@@ -36,6 +36,11 @@ impl LogAxis {
         let (low, high) = (round_down(min), round_up(max.max(min)));
         // An axis needs some length even for a single value.
         let high = if high > low { high } else { low * 10.0 };
+        Self::exact(low, high, from, to)
+    }
+
+    /// An axis from just `low` (more than 0) to just `high` (more than that).
+    pub fn exact(low: f64, high: f64, from: f64, to: f64) -> Self {
         Self {
             low,
             high,

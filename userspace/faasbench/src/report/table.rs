@@ -4,21 +4,21 @@ use super::Comparison;
 use crate::scheduler::Status;
 use crate::summary::stats::Stats;
 use crate::summary::Summary;
-use comfy_table::{presets, CellAlignment, Table};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 /// What stands where there is no number.
 const NONE: &str = "-";
 
-/// The columns of the main table.
+/// The columns of the main table, with line breaks for narrow terminals.
 pub const COLUMNS: [&str; 9] = [
     "scheduler",
-    "mean turnaround, ms",
-    "short",
-    "long",
-    "p99 slowdown",
-    "RTE >= 0.95",
-    "involuntary switches",
-    "makespan, s",
+    "mean turnaround,\nall, ms",
+    "short, ms",
+    "long, ms",
+    "slowdown\np99",
+    "RTE\n>= 0.95",
+    "involuntary\nswitches",
+    "makespan,\ns",
     "failed",
 ];
 
@@ -27,14 +27,14 @@ pub const MORE_COLUMNS: [&str; 11] = [
     "scheduler",
     "version",
     "arguments",
-    "turnaround p50, ms",
+    "turnaround\np50, ms",
     "p99, ms",
-    "queue delay p50, ms",
+    "queue delay\np50, ms",
     "p99, ms",
-    "mean RTE",
-    "RTE < 0.2",
-    "CPU / service",
-    "arrival lag mean / max, ms",
+    "RTE\nmean",
+    "RTE\n< 0.2",
+    "CPU /\nservice",
+    "arrival lag\nmean / max, ms",
 ];
 
 /// The rows of the main table.
@@ -84,7 +84,8 @@ pub fn more_rows(comparison: &Comparison) -> Vec<[String; 11]> {
 /// The main table as text.
 pub fn terminal(comparison: &Comparison) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    let line = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(line));
     table.set_header(COLUMNS);
     for row in rows(comparison) {
         table.add_row(row);

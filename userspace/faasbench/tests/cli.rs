@@ -1,0 +1,301 @@
+//! The program as its users run it: files in, files out, and what it says
+//! about bad input.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A folder of one test, in which the program runs.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn faasbench(&self, arguments: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_faasbench"))
+            .args(arguments.split_whitespace())
+            .current_dir(self.0.path())
+            .env_remove("FAASBENCH_ACCEL")
+            .output()
+            .unwrap()
+    }
+
+    /// Runs it, which must succeed; returns what it prints.
+    fn succeed(&self, arguments: &str) -> String {
+        let output = self.faasbench(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs it, which must fail without a panic; returns what it says.
+    fn fail(&self, arguments: &str) -> String {
+        let output = self.faasbench(arguments);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            matches!(output.status.code(), Some(1 | 2)),
+            "{arguments}: {error}"
+        );
+        assert!(!error.contains("panicked"), "{error}");
+        error
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path().join(folder)).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.unwrap().file_name().into_string().unwrap()
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Whether a replay can be tried here; says so if not.
+fn can_replay() -> bool {
+    let permitted = faasbench::replay::realtime::permitted();
+    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
+    let ready = permitted && matches!(state.trim(), "" | "disabled");
+    if !ready {
+        eprintln!("skipped: no real-time priority, or a sched_ext scheduler is loaded");
+    }
+    ready
+}
+
+const TINY: &str = "arrival_us,function,phases\n\
+                    0,f,cpu:2000\n\
+                    1000,g,io:3000;cpu:1000\n\
+                    1000,h,cpu:500\n\
+                    9000,f,cpu:2000;io:1000;cpu:2000\n";
+
+#[test]
+fn a_generated_trace_is_the_same_each_time() {
+    let place = Place::new();
+    let options = "--invocations 50 --load 0.9 --scale 0.5 --seed 7 --cpus 3";
+    place.succeed(&format!("gen table1 {options} -o a.csv"));
+    let printed = place.succeed(&format!("gen table1 {options}"));
+    assert_eq!(place.read("a.csv"), printed);
+    assert_eq!(printed.lines().count(), 51);
+}
+
+#[test]
+fn a_request_list_is_converted_and_its_bad_lines_are_shown() {
+    let place = Place::new();
+    place.write(
+        "list.txt",
+        "fib1 fib.py 27 5 1\nbroken\nfib2 fib.py 20 6 2\n",
+    );
+    let output = place.faasbench("convert sfs list.txt --multiplier 2 -o t.csv");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success());
+    assert!(
+        said.contains("list.txt:2: want 5 fields, found 1, skipped"),
+        "{said}"
+    );
+    assert!(
+        said.contains("2 requests converted, 1 lines skipped"),
+        "{said}"
+    );
+    let want = "arrival_us,function,phases\n10000,fib27,cpu:60000\n12000,fib20,cpu:13000\n";
+    assert_eq!(place.read("t.csv"), want);
+}
+
+#[test]
+fn a_tiny_trace_is_replayed_measured_and_reported() {
+    if !can_replay() {
+        return;
+    }
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    for (scheduler, name) in [("eevdf", "eevdf"), ("fifo", "first"), ("batch", "batch")] {
+        place.succeed(&format!(
+            "run --trace t.csv --scheduler {scheduler} --cpus 1 --out out --name {name}"
+        ));
+    }
+    let want = [
+        "batch.csv",
+        "batch.json",
+        "eevdf.csv",
+        "eevdf.json",
+        "first.csv",
+        "first.json",
+    ];
+    assert_eq!(place.names(Path::new("out")), want);
+    check_result(&place);
+    let again = "summarize out/eevdf.csv --trace t.csv --cpus 1 -o again.json";
+    place.succeed(again);
+    let summary = |name| {
+        let mut value: serde_json::Value = serde_json::from_str(&place.read(name)).unwrap();
+        // Only a run knows how late its dispatcher was.
+        value.as_object_mut().unwrap().remove("arrival_lag_ms");
+        value
+    };
+    assert_eq!(summary("again.json"), summary("out/eevdf.json"));
+    let said = place.succeed("report out/eevdf.json out/first.json out/batch.json");
+    assert!(said.contains("first against eevdf: "), "{said}");
+    assert!(place.read("out/report.html").contains("</html>"));
+}
+
+/// Checks what is sure on any machine, however busy.
+fn check_result(place: &Place) {
+    let trace = faasbench::trace::Trace::read(&place.path("t.csv")).unwrap();
+    let text = place.read("out/eevdf.csv");
+    let records =
+        faasbench::result::parse("out/eevdf.csv", text.as_bytes(), &trace.invocations).unwrap();
+    assert_eq!(records.len(), 4);
+    for (record, invocation) in records.iter().zip(&trace.invocations) {
+        let (start, end) = record.completed().unwrap();
+        // Times are rounded down to microseconds, cpu_us in its two parts.
+        assert!(record.cpu_us + 2 >= invocation.service_us(), "{record:?}");
+        assert!(
+            end + 1 >= start && end - start + 1 >= io_us(invocation),
+            "{record:?}"
+        );
+        assert!(
+            end - record.arrival_us + 1 >= invocation.uncontended_us(),
+            "{record:?}"
+        );
+        assert!(record.voluntary_switches >= 1, "{record:?}");
+    }
+}
+
+fn io_us(invocation: &faasbench::trace::Invocation) -> u64 {
+    invocation.uncontended_us() - invocation.service_us()
+}
+
+#[test]
+fn a_scheduler_that_does_not_load_is_a_result_too() {
+    if !can_replay() || !Path::new("/sys/kernel/sched_ext").exists() {
+        eprintln!("skipped: this kernel has no sched_ext");
+        return;
+    }
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    let output = place.faasbench("run --trace t.csv --scheduler false --cpus 1 --out out");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(place
+        .read("out/false.json")
+        .contains("\"status\": \"not-loaded\""));
+    assert_eq!(place.read("out/false.csv").lines().count(), 1);
+}
+
+#[test]
+fn bad_input_is_named_and_nothing_is_written() {
+    let place = Place::new();
+    place.write(
+        "bad.csv",
+        "arrival_us,function,phases\n5,f,cpu:1\n4,f,cpu:1\n",
+    );
+    place.write(
+        "cut.csv",
+        "arrival_us,function,phases\n5,f,cpu:1\n6,f,cpu:1",
+    );
+    place.write("empty.csv", "");
+    place.write("list.txt", "nothing of use\n");
+    place.write("file", "");
+    let run = "run --scheduler eevdf --cpus 1 --out out --trace";
+    let gen = "gen table1 --cpus 2 --invocations";
+    let cases = [
+        (
+            format!("{run} bad.csv"),
+            "bad.csv:3: arrival 4 is before the previous one",
+        ),
+        (
+            format!("{run} cut.csv"),
+            "cut.csv:3: the last line has no newline",
+        ),
+        (format!("{run} empty.csv"), "empty.csv:1: the file is empty"),
+        (format!("{run} none.csv"), "cannot read none.csv"),
+        (
+            format!("{gen} 0"),
+            "invalid value '0' for '--invocations <N>'",
+        ),
+        (format!("{gen} -4"), "--invocations"),
+        (format!("{gen} 99999999999999999999"), "--invocations"),
+        (
+            format!("{gen} 4 --load nan"),
+            "want a number from 0.001 to 100",
+        ),
+        (
+            format!("{gen} 4 --scale 0"),
+            "want a number from 0.001 to 1000",
+        ),
+        (
+            format!("{gen} 4 --frobnicate"),
+            "unexpected argument '--frobnicate'",
+        ),
+        (
+            format!("{gen} 4 -o no/such/t.csv"),
+            "cannot write no/such/t.csv",
+        ),
+        ("convert sfs none.txt".into(), "cannot read none.txt"),
+        (
+            "convert sfs list.txt -o t.csv".into(),
+            "list.txt: none of its lines",
+        ),
+        (
+            "summarize bad.csv --trace bad.csv --cpus 1".into(),
+            "bad.csv:3:",
+        ),
+        ("report none.json".into(), "cannot read none.json"),
+        ("report bad.csv".into(), "bad.csv is not JSON"),
+        (
+            "report bad.csv --out file/x".into(),
+            "cannot make the folder file/x",
+        ),
+        ("".into(), "Usage: faasbench <COMMAND>"),
+    ];
+    let before = place.names(Path::new(""));
+    for (arguments, message) in cases {
+        let said = place.fail(&arguments);
+        assert!(said.contains(message), "{arguments}: {said}");
+    }
+    assert_eq!(place.names(Path::new("")), before);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_measured() {
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    place.write("file", "");
+    let run = "run --trace t.csv --out out";
+    let cases = [
+        (
+            format!("{run} --cpus 1 --scheduler scx_none"),
+            "there is no scheduler `scx_none`",
+        ),
+        (
+            format!("{run} --cpus 1 --scheduler fifo --scheduler-args --x"),
+            "fifo is part of the kernel and takes no",
+        ),
+        (
+            format!("{run} --cpus 1 --scheduler eevdf --name a/b"),
+            "want a name such as",
+        ),
+    ];
+    for (arguments, message) in cases {
+        let said = place.fail(&arguments);
+        assert!(said.contains(message), "{arguments}: {said}");
+    }
+    if can_replay() {
+        let said = place.fail(&format!("{run} --cpus 4096 --scheduler eevdf"));
+        assert!(said.contains("--cpus is 4096, but only"), "{said}");
+        let said = place.fail("run --trace t.csv --out file --cpus 1 --scheduler eevdf");
+        assert!(said.contains("cannot make the folder file"), "{said}");
+    }
+    assert_eq!(place.names(Path::new("")), ["file", "t.csv"]);
+}
