@@ -67,8 +67,8 @@ enum Gen {
     ///
     /// Durations are those of fib(20) to fib(35), 13 to 2344 ms, mean 386 ms;
     /// arrivals are Poisson. The same options make the same bytes everywhere.
-    /// What load was really offered is printed on standard error: it meets
-    /// --load only on average.
+    /// The arrivals are stretched so that the sample as a whole offers --load;
+    /// what it offers is printed on standard error.
     Table1(Table1Args),
 }
 
