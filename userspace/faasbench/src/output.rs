@@ -101,7 +101,7 @@ impl Sink {
     /// Writes all of `content`.
     ///
     /// # Errors
-    /// As [`Output::commit`] and [`print`].
+    /// As [`Output::commit`] and [`print()`].
     pub fn commit(self, content: &[u8]) -> Result<()> {
         match self {
             Self::Stdout => print(content),

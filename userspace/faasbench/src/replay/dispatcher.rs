@@ -4,6 +4,11 @@
 //! absolute times, and collects ended children only while the next arrival is
 //! still away: collecting late distorts nothing, since children write their
 //! own times and the kernel keeps their accounts.
+//!
+//! One thing can still delay it: where the children are real-time tasks as
+//! well, the kernel's fair server gives ordinary tasks that starve up to 50 ms
+//! of each second, above every SCHED_FIFO priority. A busy background task then
+//! shows in the summary's `arrival_lag_ms`.
 
 use super::board::{Board, State, Usage};
 use super::clock::{monotonic_ns, sleep_until};
