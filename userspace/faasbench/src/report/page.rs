@@ -12,13 +12,13 @@ const STYLE: &str = "\
 --grid: #d8dee4; --stripe: #f6f8fa; --warn: #9a3412; }
 @media (prefers-color-scheme: dark) { :root { --fg: #e6edf3; --dim: #9198a1; --bg: #0d1117; \
 --grid: #30363d; --stripe: #151b23; --warn: #fdba74; } }
-body { color: var(--fg); background: var(--bg); margin: 2rem auto; max-width: 72rem; \
+body { color: var(--fg); background: var(--bg); margin: 2rem auto; max-width: 80rem; \
 padding: 0 1rem; font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
 .facts, .notes, figcaption { color: var(--dim); } .warn { color: var(--warn); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--grid); }
+th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid var(--grid); }
 th, td { white-space: nowrap; } th { font-weight: 600; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
 tbody tr:nth-child(even) { background: var(--stripe); }
