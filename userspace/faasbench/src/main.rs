@@ -6,8 +6,8 @@ use faasbench::replay::{dispatcher, DISPATCH};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before the command line is parsed: the dispatcher does as little as
-    // possible on the machine that it measures.
+    // Before the command line is parsed: the dispatcher's memory must stay
+    // small, because every invocation is forked from it.
     let mut args = std::env::args_os().skip(1);
     if args.next().is_some_and(|first| first == DISPATCH) {
         let board = args.next().unwrap_or_default();

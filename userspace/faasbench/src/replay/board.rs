@@ -1,8 +1,9 @@
 //! The memory that supervisor, dispatcher and children share.
 //!
 //! It is an array of 64-bit words in an anonymous file, mapped by all of them:
-//! a head, one slot for each invocation, then the phases of all. Every word is
-//! an atomic, so no access is a data race; each has one writer.
+//! a head, one slot for each invocation, then the phases of all. Being a
+//! shared mapping of a file, it is not copied when the dispatcher forks. Every
+//! word is an atomic, so no access is a data race; each has one writer.
 
 use super::realtime::ChildPolicy;
 use crate::trace::{Invocation, Phase};
@@ -205,23 +206,25 @@ impl Slot<'_> {
         self.words[ARRIVAL].load(Relaxed)
     }
 
-    /// Its phases, in order.
-    pub fn phases(&self) -> impl Iterator<Item = Phase> + '_ {
+    /// Appends its phases to `phases`.
+    pub fn phases(&self, phases: &mut Vec<Phase>) {
         let range = self.words[PHASES].load(Relaxed);
         let (first, count) = ((range >> 32) as usize, range as u32 as usize);
-        let words = &self.board.words[first..first + count];
-        words.iter().map(|word| match word.load(Relaxed) {
-            word if word & BLOCKS == 0 => Phase::Cpu(word),
-            word => Phase::Io(word & !BLOCKS),
-        })
+        for word in &self.board.words[first..first + count] {
+            let word = word.load(Relaxed);
+            phases.push(match word & BLOCKS {
+                0 => Phase::Cpu(word),
+                _ => Phase::Io(word & !BLOCKS),
+            });
+        }
     }
 
-    /// When its process was made, on the monotonic clock.
+    /// When it was forked, on the monotonic clock.
     pub fn forked_ns(&self) -> Option<u64> {
         nonzero(self.words[FORKED].load(Relaxed))
     }
 
-    /// Written by the dispatcher just before it makes the process.
+    /// Written by the dispatcher just before it forks.
     pub fn set_forked_ns(&self, ns: u64) {
         self.words[FORKED].store(ns, Relaxed);
     }
@@ -319,7 +322,8 @@ mod tests {
         assert_eq!((theirs.len(), theirs.pin()), (2, 3));
         assert_eq!(theirs.policy(), Some(ChildPolicy::Batch));
         assert_eq!(theirs.slot(1).arrival_ns(), 8000);
-        let phases: Vec<Phase> = theirs.slot(1).phases().collect();
+        let mut phases = Vec::new();
+        theirs.slot(1).phases(&mut phases);
         assert_eq!(phases, [Phase::Io(3), Phase::Cpu(4)]);
         let usage = Usage {
             cpu_us: 5,

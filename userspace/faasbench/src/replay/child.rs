@@ -1,5 +1,5 @@
-//! What the process of one invocation does. No allocation, no locks, no errno:
-//! it shares the memory of the dispatcher, see [`super::process`].
+//! What the process of one invocation does. No allocation, no locks: it was
+//! forked without exec.
 
 use super::board::Slot;
 use super::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
@@ -9,12 +9,12 @@ use std::hint::black_box;
 /// Serves one invocation and exits with 0.
 ///
 /// The demand of the `cpu` phases is reckoned on the thread's CPU clock, which
-/// began at 0 with the process: what it needs to get going counts as a part of
-/// the demand, its exit comes on top.
-pub fn serve(slot: Slot<'_>) -> ! {
+/// began at 0 with the fork: what the process needs to get going counts as a
+/// part of the demand, its exit (some tens of microseconds) comes on top.
+pub fn serve(slot: Slot<'_>, phases: &[Phase]) -> ! {
     slot.set_start_ns(monotonic_ns());
     let mut demand_ns = 0;
-    for phase in slot.phases() {
+    for phase in phases {
         match phase {
             Phase::Cpu(us) => {
                 demand_ns += us * 1000;
@@ -24,7 +24,7 @@ pub fn serve(slot: Slot<'_>) -> ! {
         }
     }
     slot.set_end_ns(monotonic_ns());
-    // SAFETY: ends this process only, without running exit handlers.
+    // SAFETY: ends the process without running the parent's exit handlers.
     unsafe { libc::_exit(0) }
 }
 

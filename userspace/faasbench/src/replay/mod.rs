@@ -2,15 +2,15 @@
 //!
 //! Three kinds of processes take part. The *supervisor* (the `run` command)
 //! has read the trace and looks after the scheduler. The *dispatcher* is a
-//! fresh, small, single-threaded process: it makes one *child* at each
-//! arrival. They share a [`board::Board`]: the plan goes down, the
-//! measurements come back, without any locking or allocation in the child.
+//! fresh, small, single-threaded process: it forks one *child* at each
+//! arrival, and forking is the cheaper the less memory the forking process
+//! has. They share a [`board::Board`]: the plan goes down, the measurements
+//! come back, without any locking or allocation in the child.
 
 pub mod board;
 pub mod child;
 pub mod clock;
 pub mod dispatcher;
-pub mod process;
 pub mod realtime;
 
 use crate::result::{Exit, Record};
@@ -30,7 +30,7 @@ pub const DISPATCH: &str = "__dispatch";
 pub struct Measured {
     /// One record for each invocation, in the order of the trace.
     pub records: Vec<Record>,
-    /// How late each was started, in nanoseconds; not for those that could not be.
+    /// How late each was forked, in nanoseconds; not for those that could not be.
     pub lag_ns: Vec<u64>,
 }
 

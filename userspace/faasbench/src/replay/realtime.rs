@@ -66,8 +66,8 @@ impl fmt::Display for ChildPolicy {
     }
 }
 
-/// Gives the calling thread the dispatcher's priority. The processes that
-/// it makes start with SCHED_NORMAL.
+/// Gives the calling thread the dispatcher's priority. What it forks starts
+/// with SCHED_NORMAL.
 ///
 /// # Errors
 /// EPERM if real-time priority is not permitted.
