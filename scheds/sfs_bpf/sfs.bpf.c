@@ -182,7 +182,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = NULL;
 	struct invocation *inv = NULL;
-	struct cpu_ctx *cctx = this_cpu_ctx();
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = scx_bpf_now();
 	u32 turn;
 
@@ -219,8 +219,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	struct cpu_ctx *cctx = this_cpu_ctx();
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = scx_bpf_now(), wait;
 	bool fair;
 
@@ -256,7 +256,8 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 			 const struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	if (tctx->turn == TURN_FILTER)
-		return !has_credit(inv) || fair_is_due(cctx, cpu, now);
+		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
+		       fair_is_due(cctx, cpu, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due && filter_waiting(cpu);
 }
 
@@ -269,8 +270,8 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	struct cpu_ctx *cctx = this_cpu_ctx();
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct task_struct *head;
 	struct invocation *inv;
 	u64 now = scx_bpf_now();
@@ -294,8 +295,8 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	struct cpu_ctx *cctx = this_cpu_ctx();
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct invocation *inv;
 
 	mark_fair_cpu(cpu, false);

@@ -159,7 +159,10 @@ static struct task_ctx *try_lookup_task_ctx(struct task_struct *p)
 
 /* --------------------------------------------------------------------- CPUs */
 
-/* Read and written by its own CPU only, with its run queue locked. */
+/*
+ * Read and written with the CPU's run queue locked: mostly by the CPU itself,
+ * but a change to a task that runs there stops and starts it from elsewhere.
+ */
 struct cpu_ctx {
 	u64 fair_served_at;	/* when FAIR last had this CPU */
 	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
@@ -173,11 +176,11 @@ struct {
 	__type(value, struct cpu_ctx);
 } cpu_ctxs SEC(".maps");
 
-static struct cpu_ctx *this_cpu_ctx(void)
+static struct cpu_ctx *lookup_cpu_ctx(s32 cpu)
 {
 	u32 zero = 0;
 
-	return bpf_map_lookup_elem(&cpu_ctxs, &zero);
+	return bpf_map_lookup_percpu_elem(&cpu_ctxs, &zero, cpu);
 }
 
 /*
