@@ -33,8 +33,8 @@ pub fn check() -> Result<()> {
     }
     if !may_load()? {
         bail!(
-            "loading a scheduler needs the capabilities CAP_BPF and CAP_PERFMON: run scx_sfs as \
-             root, or as the service that `make install` sets up"
+            "loading a scheduler needs root, or the capabilities CAP_BPF and CAP_PERFMON: run \
+             scx_sfs as root, or as the service that `make install` sets up"
         );
     }
     check_no_other_scheduler()
