@@ -1,0 +1,145 @@
+//! The command line.
+
+use crate::engine::simulate;
+use crate::output::Output;
+use crate::policy::{Kind, Settings};
+use crate::result::{mean_turnaround_ms, to_csv};
+use crate::trace;
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use sfs_policy::{OverloadPolicy, SlicePolicy};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Exact simulation of schedulers on a trace, for comparison with live ones.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a trace under one policy
+    ///
+    /// Writes DIR/NAME.csv, a result as `faasbench summarize` reads it. All CPUs
+    /// are alike and nothing costs anything. The same options make the same
+    /// bytes.
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The trace
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// Who has the CPUs
+    #[arg(long)]
+    policy: Kind,
+    /// Number of CPUs
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
+    /// Folder for the result, made if missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the result; by default the policy's
+    #[arg(long, value_parser = check_name)]
+    name: Option<String>,
+    /// sfs: fixed slice S in microseconds (1 to 10^13); S does not follow the
+    /// arrivals
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=crate::time::MAX_US))]
+    slice_us: Option<u64>,
+    /// sfs: O, overload begins when the head of FILTER has waited O x S (above 0)
+    #[arg(long, value_name = "O", default_value = "3")]
+    overload_factor: f64,
+    /// sfs: N, arrivals that S is computed from, and after which it is computed
+    /// anew
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    iat_window: u32,
+    /// gittins: file of service times in microseconds, one on each line, whose
+    /// distribution is known; by default those of the trace
+    #[arg(long, value_name = "FILE")]
+    durations: Option<PathBuf>,
+}
+
+impl Cli {
+    /// Does what the command line says.
+    ///
+    /// # Errors
+    /// One sentence on what is wrong, for the user.
+    pub fn execute(self) -> Result<String> {
+        match self.command {
+            Command::Run(args) => run(&args),
+        }
+    }
+}
+
+fn run(args: &RunArgs) -> Result<String> {
+    let settings = settings(args)?;
+    let invocations = trace::read(&args.trace)?;
+    let name = args.name.as_deref().unwrap_or(args.policy.name());
+    let cannot = || format!("cannot make the folder {}", args.out.display());
+    std::fs::create_dir_all(&args.out).with_context(cannot)?;
+    let output = Output::create(&args.out.join(format!("{name}.csv")))?;
+    let outcomes = simulate(&invocations, args.policy, &settings)
+        .with_context(|| format!("cannot simulate {}", args.trace.display()))?;
+    output.commit(to_csv(&invocations, &outcomes).as_bytes())?;
+    Ok(format!(
+        "{name}: {} invocations, mean turnaround {:.3} ms",
+        invocations.len(),
+        mean_turnaround_ms(&invocations, &outcomes)
+    ))
+}
+
+fn settings(args: &RunArgs) -> Result<Settings> {
+    let mut settings = Settings::new(args.cpus);
+    let factor = args.overload_factor;
+    let overload = OverloadPolicy::with_factor(factor).context("--overload-factor")?;
+    settings.overload = Some(overload);
+    settings.window = NonZeroUsize::new(args.iat_window as usize).context("--iat-window is 0")?;
+    if let Some(us) = args.slice_us {
+        settings.slice = SlicePolicy::fixed(us * 1000).context("--slice-us")?;
+    }
+    if let Some(file) = &args.durations {
+        settings.durations_us = trace::read_durations(file)?;
+    }
+    Ok(settings)
+}
+
+/// Checks that `name` can be a file's name.
+fn check_name(name: &str) -> Result<String, String> {
+    let plain = Path::new(name).file_name().is_some_and(|base| base == name);
+    let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',' || c == '"';
+    if !plain || name.starts_with('.') || name.contains(odd) {
+        return Err("want a name such as sfs-2: no slash, space, comma or leading dot".into());
+    }
+    Ok(name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, ValueEnum};
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn policies_are_called_the_same_everywhere() {
+        assert_eq!(Kind::value_variants(), Kind::ALL);
+        for kind in Kind::ALL {
+            assert_eq!(Kind::from_str(kind.name(), false), Ok(kind));
+        }
+    }
+
+    #[test]
+    fn names_are_file_names() {
+        assert!(check_name("sfs-2").is_ok());
+        for bad in ["", ".", "..", "a/b", "/a", ".a", "a b", "a,b", "a/"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The course of events: arrivals, returns from I/O, and what the policy makes
+//! of them.
+//!
+//! At any instant the CPU phases that end come first, then the returns from
+//! I/O, then the arrivals; only when all are in does the policy decide who
+//! runs. Among equals the smaller id goes first, and ids are in the order of
+//! the arrivals.
+
+use crate::policy::{ideal, JobId, Kind, Policy, Settings};
+use crate::time::{Time, MAX_US, PER_US};
+use crate::trace::{Invocation, Phase};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An invocation as policies see it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Job {
+    /// CPU time that it still needs in its present phase.
+    pub phase: Time,
+    /// CPU time that it has had, up to the last time it was made ready or was
+    /// preempted.
+    pub attained: Time,
+    /// CPU time that it needs in later phases.
+    pub later: Time,
+    /// How often it was preempted.
+    pub preemptions: u64,
+    /// When it first ran, or first blocked if it begins so.
+    pub start: Option<Time>,
+}
+
+impl Job {
+    /// Notes that it runs at `now`.
+    pub fn runs(&mut self, now: Time) {
+        self.start.get_or_insert(now);
+    }
+
+    /// Notes that it has had `ticks` of CPU time in its present phase.
+    pub fn charge(&mut self, ticks: Time) {
+        self.attained += ticks;
+        self.phase -= ticks;
+    }
+}
+
+/// What became of one invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// When it first ran, or first blocked if it begins so, in ticks.
+    pub start: Time,
+    /// When it completed, in ticks.
+    pub end: Time,
+    /// How often it blocked.
+    pub blocked: u64,
+    /// How often it was preempted, where the policy has that.
+    pub preempted: u64,
+}
+
+impl Outcome {
+    /// When it first ran, in microseconds, rounded down.
+    pub fn start_us(&self) -> u64 {
+        self.start / PER_US
+    }
+
+    /// When it completed, in microseconds, rounded down.
+    pub fn end_us(&self) -> u64 {
+        self.end / PER_US
+    }
+}
+
+/// Why a trace cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SimError {
+    /// More invocations than ids.
+    #[error("the trace has {0} invocations, more than 4294967295")]
+    TooMany(usize),
+    /// The simulation might last longer than times can be written.
+    #[error("the trace may take {0} us to serve, more than {MAX_US}")]
+    TooLong(u128),
+    /// Rows not in the order of their arrivals.
+    #[error("invocation {0} arrives before its predecessor")]
+    Unsorted(usize),
+    /// No CPUs.
+    #[error("want 1 CPU or more")]
+    NoCpus,
+}
+
+/// Serves `trace` under the policy `kind` and says what became of each
+/// invocation, in the order of the trace. Takes O(log n) for each event (for
+/// `las` and `gittins`: O(log n + CPUs)).
+///
+/// # Errors
+/// If the trace is not sorted by arrival, is too large, or there is no CPU.
+pub fn simulate(
+    trace: &[Invocation],
+    kind: Kind,
+    settings: &Settings,
+) -> Result<Vec<Outcome>, SimError> {
+    check(trace, settings.cpus)?;
+    if kind == Kind::Ideal {
+        return Ok(ideal::outcomes(trace));
+    }
+    let policy = kind.policy(trace, settings);
+    Ok(Engine::new(trace, policy).run())
+}
+
+/// Checks that all times fit. No work-conserving policy takes longer than the
+/// last arrival + all work / CPUs + the longest invocation: while the last to
+/// complete neither runs nor blocks, all CPUs are busy (Graham 1966).
+fn check(trace: &[Invocation], cpus: u32) -> Result<(), SimError> {
+    if cpus == 0 {
+        return Err(SimError::NoCpus);
+    }
+    if u32::try_from(trace.len()).is_err() {
+        return Err(SimError::TooMany(trace.len()));
+    }
+    let out_of_order = |two: &[Invocation]| two[1].arrival_us < two[0].arrival_us;
+    if let Some(before) = trace.windows(2).position(out_of_order) {
+        return Err(SimError::Unsorted(before + 1));
+    }
+    let last = trace.last().map_or(0, |one| one.arrival_us);
+    let work: u128 = trace.iter().map(|one| u128::from(one.service_us())).sum();
+    let longest = trace.iter().map(Invocation::uncontended_us).max();
+    let total = u128::from(last) + work.div_ceil(cpus.into()) + u128::from(longest.unwrap_or(0));
+    if total > u128::from(MAX_US) {
+        return Err(SimError::TooLong(total));
+    }
+    Ok(())
+}
+
+struct Engine<'a> {
+    trace: &'a [Invocation],
+    policy: Box<dyn Policy>,
+    jobs: Vec<Job>,
+    /// The phase that each invocation does next.
+    next_phase: Vec<usize>,
+    outcomes: Vec<Outcome>,
+    /// Invocations that block, and until when.
+    blocked: BinaryHeap<Reverse<(Time, JobId)>>,
+    /// The next to arrive.
+    arriving: usize,
+}
+
+impl<'a> Engine<'a> {
+    fn new(trace: &'a [Invocation], policy: Box<dyn Policy>) -> Self {
+        let job = |one: &Invocation| Job {
+            later: one.service_us() * PER_US,
+            ..Job::default()
+        };
+        let nothing = Outcome {
+            start: 0,
+            end: 0,
+            blocked: 0,
+            preempted: 0,
+        };
+        Self {
+            trace,
+            policy,
+            jobs: trace.iter().map(job).collect(),
+            next_phase: vec![0; trace.len()],
+            outcomes: vec![nothing; trace.len()],
+            blocked: BinaryHeap::new(),
+            arriving: 0,
+        }
+    }
+
+    fn run(mut self) -> Vec<Outcome> {
+        let mut ended = Vec::new();
+        while let Some(now) = self.next_event() {
+            self.policy.advance(now, &mut self.jobs, &mut ended);
+            ended.sort_unstable();
+            for id in ended.drain(..) {
+                self.proceed(id, now);
+            }
+            self.wake(now);
+            self.arrive(now);
+            self.policy.settle(now, &mut self.jobs);
+        }
+        self.outcomes
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let arrival = self.trace.get(self.arriving).map(arrival);
+        let wakeup = self.blocked.peek().map(|Reverse((until, _))| *until);
+        let times = [arrival, wakeup, self.policy.next()];
+        times.into_iter().flatten().min()
+    }
+
+    fn wake(&mut self, now: Time) {
+        while let Some(Reverse((until, id))) = self.blocked.peek().copied() {
+            if until > now {
+                return;
+            }
+            self.blocked.pop();
+            self.proceed(id, now);
+        }
+    }
+
+    fn arrive(&mut self, now: Time) {
+        while let Some(one) = self.trace.get(self.arriving) {
+            if arrival(one) > now {
+                return;
+            }
+            let id = self.arriving as JobId;
+            self.arriving += 1;
+            self.policy.arrive(id, now);
+            self.proceed(id, now);
+        }
+    }
+
+    /// Begins the next phase of `id`, or completes it. Phases of one kind in a
+    /// row are one: nothing happens between them.
+    fn proceed(&mut self, id: JobId, now: Time) {
+        let index = id as usize;
+        let (mut cpu, mut io) = (0, 0);
+        for phase in &self.trace[index].phases[self.next_phase[index]..] {
+            match phase {
+                Phase::Cpu(us) if io == 0 => cpu += us * PER_US,
+                Phase::Io(us) if cpu == 0 => io += us * PER_US,
+                _ => break,
+            }
+            self.next_phase[index] += 1;
+        }
+        let job = &mut self.jobs[index];
+        if cpu > 0 {
+            job.phase = cpu;
+            job.later -= cpu;
+            self.policy.ready(id, now, &mut self.jobs);
+        } else if io > 0 {
+            job.runs(now);
+            self.outcomes[index].blocked += 1;
+            self.blocked.push(Reverse((now + io, id)));
+        } else {
+            self.complete(index, now);
+        }
+    }
+
+    fn complete(&mut self, index: usize, now: Time) {
+        let (job, outcome) = (&self.jobs[index], &mut self.outcomes[index]);
+        outcome.start = job.start.unwrap_or(now);
+        outcome.end = now;
+        outcome.preempted = job.preemptions;
+    }
+}
+
+fn arrival(one: &Invocation) -> Time {
+    one.arrival_us * PER_US
+}

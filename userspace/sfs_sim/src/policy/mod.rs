@@ -1,0 +1,154 @@
+//! The policies: who has the CPUs.
+//!
+//! | policy | rule | preempts | source |
+//! |---|---|---|---|
+//! | [`ideal`] | every invocation has a CPU of its own | no | |
+//! | [`srtf`] | shortest remaining service time first | yes | Schrage 1968 |
+//! | [`ps`] | all share equally | | Kleinrock 1967 |
+//! | [`fifo`] | in order, each to its end or until it blocks | no | |
+//! | [`sfs`] | FILTER (in order, S of CPU time each) above FAIR (shared) | once | SFS, SC'22 |
+//! | [`las`] | least attained service first, equals share | yes | Kleinrock 1976 |
+//! | [`gittins`] | highest Gittins index first | yes | Gittins 1979 |
+//!
+//! Only `ideal`, `srtf` (each invocation's duration) and `gittins` (their
+//! distribution) know more than a scheduler can. All but `ideal` are
+//! work-conserving.
+
+pub mod fifo;
+pub mod gittins;
+pub mod ideal;
+pub mod las;
+pub mod pool;
+pub mod ps;
+pub mod sfs;
+pub mod srtf;
+
+use crate::engine::Job;
+use crate::time::Time;
+use crate::trace::Invocation;
+use sfs_policy::{OverloadPolicy, SlicePolicy, DEFAULT_WINDOW};
+use std::num::NonZeroUsize;
+
+/// An invocation's row in the trace, from 0.
+pub type JobId = u32;
+
+/// What the engine asks of a policy. Times are ticks.
+pub trait Policy {
+    /// `id` has arrived; [`ready`](Self::ready) follows when it wants a CPU.
+    fn arrive(&mut self, _id: JobId, _now: Time) {}
+
+    /// `id` wants `jobs[id].phase` of CPU time.
+    fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]);
+
+    /// When the policy wants to be called next if nothing happens before: later
+    /// than the last [`settle`](Self::settle).
+    fn next(&self) -> Option<Time>;
+
+    /// Moves on to `now`, which is not later than [`next`](Self::next), and adds
+    /// the invocations whose phase ends there to `ended`.
+    fn advance(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>);
+
+    /// Decides who runs from `now` on.
+    fn settle(&mut self, now: Time, jobs: &mut [Job]);
+}
+
+/// The policies by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+pub enum Kind {
+    /// No contention: every invocation has a CPU of its own
+    Ideal,
+    /// Shortest remaining service time first, preemptive
+    Srtf,
+    /// Processor sharing: each of n has min(1, CPUs / n) of a CPU
+    Ps,
+    /// In order of arrival, to the end
+    Fifo,
+    /// SFS as in the paper: FILTER above processor sharing, S follows the arrivals
+    Sfs,
+    /// SFS without fair-only mode under overload
+    SfsNoHybrid,
+    /// Least attained service first, preemptive; equals share
+    Las,
+    /// Highest Gittins index first, preemptive
+    Gittins,
+}
+
+impl Kind {
+    /// All policies.
+    pub const ALL: [Self; 8] = [
+        Self::Ideal,
+        Self::Srtf,
+        Self::Ps,
+        Self::Fifo,
+        Self::Sfs,
+        Self::SfsNoHybrid,
+        Self::Las,
+        Self::Gittins,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ideal => "ideal",
+            Self::Srtf => "srtf",
+            Self::Ps => "ps",
+            Self::Fifo => "fifo",
+            Self::Sfs => "sfs",
+            Self::SfsNoHybrid => "sfs-no-hybrid",
+            Self::Las => "las",
+            Self::Gittins => "gittins",
+        }
+    }
+
+    /// The policy, ready to serve `trace`.
+    pub(crate) fn policy(self, trace: &[Invocation], settings: &Settings) -> Box<dyn Policy> {
+        let cpus = settings.cpus;
+        match self {
+            Self::Ideal | Self::Ps => Box::new(ps::Ps::new(cpus)),
+            Self::Srtf => Box::new(srtf::Srtf::new(cpus)),
+            Self::Fifo => Box::new(fifo::Fifo::new(cpus)),
+            Self::Sfs => Box::new(sfs::Sfs::new(settings, settings.overload)),
+            Self::SfsNoHybrid => Box::new(sfs::Sfs::new(settings, None)),
+            Self::Las => Box::new(las::Las::new(cpus)),
+            Self::Gittins => Box::new(gittins::Gittins::new(cpus, &settings.durations_us, trace)),
+        }
+    }
+}
+
+/// What the policies need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Number of CPUs, 1 or more.
+    pub cpus: u32,
+    /// `sfs`: how S follows from the mean IAT.
+    pub slice: SlicePolicy,
+    /// `sfs`: S before the first N arrivals, in ns.
+    pub initial_slice_ns: u64,
+    /// `sfs`: N, how many arrivals S is computed from, and after how many anew.
+    pub window: NonZeroUsize,
+    /// `sfs`: when FILTER is bypassed.
+    pub overload: Option<OverloadPolicy>,
+    /// `gittins`: service times in microseconds whose distribution is known;
+    /// empty: those of the trace itself.
+    pub durations_us: Vec<u64>,
+}
+
+/// Shortest and longest S, and S before the first window is complete, in ns:
+/// the defaults of scx_sfs.
+const SLICE_NS: (u64, u64, u64) = (1_000_000, 1_000_000_000, 100_000_000);
+
+impl Settings {
+    /// The defaults of scx_sfs and of the paper, for `cpus` CPUs.
+    pub fn new(cpus: u32) -> Self {
+        let (min_ns, max_ns, initial_slice_ns) = SLICE_NS;
+        Self {
+            cpus,
+            // The bounds are in order and neither 0 nor infinite.
+            slice: SlicePolicy::new(min_ns, max_ns).expect("valid bounds"),
+            initial_slice_ns,
+            window: DEFAULT_WINDOW,
+            overload: Some(OverloadPolicy::default()),
+            durations_us: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Processor sharing in O(log n) for each event, by virtual time.
+//!
+//! The virtual clock shows the CPU time that an invocation would have had that
+//! was there all along: it runs at min(1, CPUs / n). An invocation that comes
+//! when it shows v and needs w leaves when it shows v + w, whoever comes and
+//! goes in between (Kleinrock 1976, sec. 4.4, and Parekh & Gallager 1993 for the
+//! virtual clock).
+
+use super::JobId;
+use crate::time::{self, Attained, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Invocations that share CPUs equally.
+#[derive(Debug, Default)]
+pub struct Pool {
+    cpus: u32,
+    clock: Attained,
+    /// When `clock` was right.
+    now: Time,
+    /// What the clock shows when each is through.
+    leaving: BinaryHeap<Reverse<(Attained, JobId)>>,
+}
+
+impl Pool {
+    /// Whether no invocation is in it.
+    pub fn is_empty(&self) -> bool {
+        self.leaving.is_empty()
+    }
+
+    /// Adds an invocation that needs `work` of CPU time, at the time of the last
+    /// [`advance`](Self::advance).
+    pub fn add(&mut self, id: JobId, work: Time) {
+        let leaves = self.clock + time::attained(work);
+        self.leaving.push(Reverse((leaves, id)));
+    }
+
+    /// Gives it this many CPUs, which may be none, from the time of the last
+    /// [`advance`](Self::advance) on.
+    pub fn set_cpus(&mut self, cpus: u32) {
+        self.cpus = cpus;
+    }
+
+    /// When the next invocation is through, if no other comes.
+    pub fn next(&self) -> Option<Time> {
+        let Reverse((leaves, _)) = self.leaving.peek()?;
+        let (numerator, denominator) = self.rate();
+        if numerator == 0 {
+            return None;
+        }
+        let left = leaves.saturating_sub(self.clock);
+        Some(self.now + time::duration(left, numerator, denominator))
+    }
+
+    /// Moves on to `now` and adds those that are through to `ended`.
+    pub fn advance(&mut self, now: Time, ended: &mut Vec<JobId>) {
+        if !self.leaving.is_empty() {
+            let (numerator, denominator) = self.rate();
+            self.clock += time::progress(now - self.now, numerator, denominator);
+        }
+        self.now = now;
+        while let Some(Reverse((leaves, id))) = self.leaving.peek().copied() {
+            if leaves > self.clock {
+                return;
+            }
+            self.leaving.pop();
+            ended.push(id);
+        }
+    }
+
+    /// The rate of the clock: min(CPUs, n) / n.
+    fn rate(&self) -> (u32, u32) {
+        let members = self.leaving.len() as u32;
+        (self.cpus.min(members), members)
+    }
+}

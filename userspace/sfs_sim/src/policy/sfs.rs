@@ -1,0 +1,166 @@
+//! SFS as in the paper (SC'22): FILTER above FAIR.
+//!
+//! An invocation gets credit S at its arrival and queues in FILTER. There it
+//! runs without being preempted until it ends, blocks, or has used its credit
+//! up; then FAIR has the rest of it, which shares by processor sharing the CPUs
+//! that FILTER leaves. One that blocks keeps what is left of its credit and
+//! queues in FILTER again. FILTER has strict priority: unlike scx_sfs, nothing
+//! bounds the wait in FAIR.
+//!
+//! S and overload are decided by [`sfs_policy::Controller`], by what the loader
+//! of scx_sfs decides them. Overload begins at the instant at which the head of
+//! FILTER has waited O x S. Until it is over, what becomes ready goes to FAIR;
+//! what queues in FILTER already stays there and drains.
+//!
+//! A demotion counts as a preemption; what FILTER takes from FAIR does not, as
+//! FAIR shares.
+
+use super::pool::Pool;
+use super::{JobId, Policy, Settings};
+use crate::engine::Job;
+use crate::time::{Time, PER_NS};
+use sfs_policy::{Config, Controller, Mode, OverloadPolicy};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// The policies `sfs` and `sfs-no-hybrid`.
+#[derive(Debug)]
+pub struct Sfs {
+    cpus: u32,
+    controller: Controller,
+    overload: Option<OverloadPolicy>,
+    /// Credit left of each invocation, in ticks.
+    credit: Vec<Time>,
+    /// FILTER: since when each waits, and who.
+    filter: VecDeque<(Time, JobId)>,
+    /// Those that run from FILTER, by the time at which that is over.
+    running: BinaryHeap<Reverse<(Time, JobId)>>,
+    fair: Pool,
+    /// In FAIR, and never yet on a CPU.
+    unstarted: Vec<JobId>,
+}
+
+impl Sfs {
+    /// SFS as `settings` say, with this handling of overload.
+    pub fn new(settings: &Settings, overload: Option<OverloadPolicy>) -> Self {
+        let controller = Controller::new(Config {
+            window: settings.window,
+            slice: settings.slice,
+            initial_slice_ns: settings.initial_slice_ns,
+            overload,
+            cpus: settings.cpus,
+        });
+        Self {
+            cpus: settings.cpus,
+            controller,
+            overload,
+            credit: Vec::new(),
+            filter: VecDeque::new(),
+            running: BinaryHeap::new(),
+            fair: Pool::default(),
+            unstarted: Vec::new(),
+        }
+    }
+
+    /// When the head of FILTER will have waited for O x S.
+    fn overload_at(&self) -> Option<Time> {
+        let (since, _) = self.filter.front()?;
+        if self.controller.mode() == Mode::FairOnly {
+            return None;
+        }
+        let enter = self.overload?.enter_ns(self.controller.slice_ns());
+        Some(since.saturating_add(enter.saturating_mul(PER_NS)))
+    }
+
+    /// Ends the turns in FILTER that are over at `now`.
+    fn end_turns(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>) {
+        while let Some(Reverse((over, id))) = self.running.peek().copied() {
+            if over > now {
+                return;
+            }
+            self.running.pop();
+            let (job, credit) = (&mut jobs[id as usize], &mut self.credit[id as usize]);
+            let turn = job.phase.min(*credit);
+            job.charge(turn);
+            *credit -= turn;
+            if job.phase == 0 {
+                ended.push(id);
+            } else {
+                job.preemptions += 1;
+                self.fair.add(id, job.phase);
+            }
+        }
+    }
+
+    /// Gives free CPUs to FILTER.
+    fn start_turns(&mut self, now: Time, jobs: &mut [Job]) {
+        while self.running.len() < self.cpus as usize {
+            let Some((_, id)) = self.filter.pop_front() else {
+                return;
+            };
+            let job = &mut jobs[id as usize];
+            job.runs(now);
+            let turn = job.phase.min(self.credit[id as usize]);
+            self.running.push(Reverse((now + turn, id)));
+        }
+    }
+
+    /// Tells the controller for how long FILTER's head has waited.
+    fn watch_delay(&mut self, now: Time) {
+        let wait = self.filter.front().map_or(0, |(since, _)| now - since);
+        self.controller.on_delay(wait / PER_NS);
+    }
+}
+
+impl Policy for Sfs {
+    fn arrive(&mut self, _id: JobId, now: Time) {
+        self.controller.on_arrivals(&[now / PER_NS]);
+        // Ids are in the order of arrival.
+        let credit = self.controller.slice_ns().saturating_mul(PER_NS);
+        self.credit.push(credit);
+    }
+
+    fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]) {
+        let filter = self.controller.mode() == Mode::Filter;
+        if filter && self.credit[id as usize] > 0 {
+            self.filter.push_back((now, id));
+            return;
+        }
+        let job = &mut jobs[id as usize];
+        self.fair.add(id, job.phase);
+        if job.start.is_none() {
+            self.unstarted.push(id);
+        }
+    }
+
+    fn next(&self) -> Option<Time> {
+        let over = self.running.peek().map(|Reverse((over, _))| *over);
+        let times = [over, self.fair.next(), self.overload_at()];
+        times.into_iter().flatten().min()
+    }
+
+    fn advance(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>) {
+        self.fair.advance(now, ended);
+        for id in ended.iter() {
+            let job = &mut jobs[*id as usize];
+            // Overload may have brought one here that still had credit; service
+            // counts against it wherever it is had.
+            let credit = &mut self.credit[*id as usize];
+            *credit = credit.saturating_sub(job.phase);
+            job.charge(job.phase);
+        }
+        self.end_turns(now, jobs, ended);
+    }
+
+    fn settle(&mut self, now: Time, jobs: &mut [Job]) {
+        self.start_turns(now, jobs);
+        self.watch_delay(now);
+        let left = self.cpus - self.running.len() as u32;
+        self.fair.set_cpus(left);
+        if left > 0 {
+            for id in self.unstarted.drain(..) {
+                jobs[id as usize].runs(now);
+            }
+        }
+    }
+}
