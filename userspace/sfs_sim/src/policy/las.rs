@@ -35,6 +35,19 @@ impl Group {
     }
 }
 
+/// The level of two groups that have met. They may have met between ticks, and
+/// be apart by less than one: then what all members have attained together
+/// stays the same.
+fn common_level(one: &Group, other: &Group) -> Attained {
+    let (low, high) = if one.level < other.level {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let (above, all) = (high.members(), low.members() + high.members());
+    low.level + (high.level - low.level) * Attained::from(above) / Attained::from(all)
+}
+
 /// The policy `las`.
 #[derive(Debug)]
 pub struct Las {
@@ -95,7 +108,7 @@ impl Las {
     /// Makes one group of two that have met. Members move from the smaller to
     /// the larger one, so that each moves O(log n) times.
     fn merge(&mut self, one: Group, other: Group, jobs: &mut [Job]) -> Group {
-        let level = one.level.max(other.level);
+        let level = common_level(&one, &other);
         let (mut large, mut small) = (one, other);
         if large.ends.len() < small.ends.len() {
             std::mem::swap(&mut large, &mut small);
@@ -104,8 +117,6 @@ impl Las {
             self.leave(&small, *id, jobs);
             self.stops_before[*id as usize] = large.stops;
         }
-        // Members keep the level at which they end: that two meet between ticks
-        // moves the smaller group's by less than one.
         large.ends.append(&mut small.ends);
         large.level = level;
         large.running |= small.running;
@@ -136,7 +147,7 @@ impl Las {
     }
 
     /// Gives the CPUs to the lowest groups.
-    fn distribute(&mut self) {
+    fn distribute(&mut self, jobs: &mut [Job]) {
         let mut left = self.cpus;
         let mut groups = std::mem::take(&mut self.active).into_iter();
         while left > 0 {
@@ -151,6 +162,9 @@ impl Las {
         for mut group in groups {
             group.stops += u64::from(group.running);
             group.running = false;
+            if let Some(met) = self.idle.remove(&group.level) {
+                group = self.merge(group, met, jobs);
+            }
             self.idle.insert(group.level, group);
         }
     }
@@ -216,7 +230,10 @@ impl Policy for Las {
     }
 
     fn settle(&mut self, _now: Time, jobs: &mut [Job]) {
+        // First without the groups that have just met: one that stops now has
+        // stopped, one that it met while that waited has not.
+        self.distribute(jobs);
         self.merge_met(jobs);
-        self.distribute();
+        self.distribute(jobs);
     }
 }

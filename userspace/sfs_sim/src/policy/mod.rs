@@ -40,8 +40,9 @@ pub trait Policy {
     /// `id` wants `jobs[id].phase` of CPU time.
     fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]);
 
-    /// When the policy wants to be called next if nothing happens before: later
-    /// than the last [`settle`](Self::settle).
+    /// When the policy wants to be called next if nothing happens before: not
+    /// before the last [`settle`](Self::settle), and at the same time only if
+    /// there is progress then.
     fn next(&self) -> Option<Time>;
 
     /// Moves on to `now`, which is not later than [`next`](Self::next), and adds
