@@ -81,8 +81,8 @@ fn distribution(
         let last = (values.len().max(2) - 1) as f64;
         let point = |(step, value): (usize, &f64)| (x.at(*value), y(step as f64 / last));
         let points: Vec<(f64, f64)> = values.iter().enumerate().map(point).collect();
-        let name = &comparison.rows[index].scheduler.name;
-        picture.curve(&classes(comparison, index), &points, name);
+        let name = super::label(&comparison.rows[index]);
+        picture.curve(&classes(comparison, index), &points, &name);
     }
     picture.finish()
 }
@@ -146,7 +146,7 @@ fn ratios(comparison: &Comparison) -> Option<Vec<(String, [Option<f64>; 2])>> {
         .map(|(_, row)| {
             let short = ratio(row, |row| Some(row.short.turnaround_ms?.mean));
             let long = ratio(row, |row| Some(row.long.turnaround_ms?.mean));
-            (row.scheduler.name.clone(), [short, long])
+            (super::label(row), [short, long])
         })
         .filter(|(_, pair)| pair.iter().any(Option::is_some))
         .collect();

@@ -39,27 +39,44 @@ impl Comparison {
     }
 
     /// In what the rows differ besides the scheduler, if they do: then the
-    /// comparison says little about schedulers.
+    /// comparison says little about schedulers. Simulated rows have no kernel
+    /// and no machine to differ in.
     pub fn mismatch(&self) -> Option<String> {
-        let differs = |of: fn(&Summary) -> String| {
-            let first = self.rows.first().map(of);
-            self.rows.iter().any(|row| Some(of(row)) != first)
+        let differ = |rows: &[&Summary], of: fn(&Summary) -> String| {
+            rows.windows(2).any(|two| of(two[0]) != of(two[1]))
         };
+        let all: Vec<&Summary> = self.rows.iter().collect();
+        let live: Vec<&Summary> = self.rows.iter().filter(|row| !is_simulated(row)).collect();
         let mut what = Vec::new();
-        if differs(|row| row.trace.sha256.clone()) {
+        if differ(&all, |row| row.trace.sha256.clone()) {
             what.push("trace");
         }
-        if differs(|row| row.trace.cpus.to_string()) {
+        if differ(&all, |row| row.trace.cpus.to_string()) {
             what.push("number of CPUs");
         }
-        if differs(|row| row.kernel.clone()) {
+        if differ(&live, |row| row.kernel.clone()) {
             what.push("kernel");
         }
-        if differs(|row| row.accel.clone()) {
+        if differ(&live, |row| row.accel.clone()) {
             what.push("kind of machine");
         }
         let what = what.join(", ");
         (!what.is_empty()).then(|| format!("The rows differ in more than the scheduler: {what}."))
+    }
+}
+
+/// Whether the row is of a simulation: no kernel, and nothing costs anything.
+pub fn is_simulated(row: &Summary) -> bool {
+    row.accel == "simulated"
+}
+
+/// What a row is called: its scheduler's name, marked if it is simulated.
+pub fn label(row: &Summary) -> String {
+    let name = &row.scheduler.name;
+    if is_simulated(row) {
+        format!("{name} (simulated)")
+    } else {
+        name.clone()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page: one file of HTML with everything in it.
 
 use super::svg::escape;
-use super::{charts, table, words, Comparison};
+use super::{charts, is_simulated, label, table, words, Comparison};
 use crate::summary::Summary;
 use std::fmt::Write;
 
@@ -44,7 +44,8 @@ ul.legend svg { width: 34px; height: 12px; display: inline-block; margin-right: 
 const NOTES: &str = "Turnaround is the time from arrival to completion; slowdown is turnaround / \
 uncontended duration (service time, and the time blocked if any), RTE its inverse. Short are the \
 shortest 83 % by service time. Percentiles are by nearest rank. Involuntary switches are means for \
-one invocation. Failed invocations are in no other number.";
+one invocation. Simulated rows are served by sfs_sim on the same trace, without any overhead, and no \
+kernel. Failed invocations are in no other number.";
 
 /// The page for a comparison.
 pub fn html(comparison: &Comparison) -> String {
@@ -54,7 +55,8 @@ pub fn html(comparison: &Comparison) -> String {
     // Writing to a String cannot fail, here and below.
     let _ = write!(page, "<style>\n{STYLE}</style>\n");
     page.push_str("<h1>Schedulers for functions, compared</h1>\n");
-    if let Some(first) = comparison.rows.first() {
+    let live = comparison.rows.iter().find(|row| !is_simulated(row));
+    if let Some(first) = live.or(comparison.rows.first()) {
         let _ = writeln!(page, "<p class=\"facts\">{}</p>", escape(&facts(first)));
     }
     if let Some(mismatch) = comparison.mismatch() {
@@ -148,7 +150,7 @@ fn write_legend(page: &mut String, comparison: &Comparison) {
         }
         let class = charts::classes(comparison, index);
         let key = format!("<line class=\"{class}\" x1=\"1\" y1=\"6\" x2=\"33\" y2=\"6\"/>");
-        let name = escape(&row.scheduler.name);
+        let name = escape(&label(row));
         let _ = writeln!(
             page,
             "<li><svg viewBox=\"0 0 34 12\">{key}</svg>{name}</li>"

@@ -97,9 +97,9 @@ pub fn terminal(comparison: &Comparison) -> String {
 }
 
 fn name(row: &Summary) -> String {
-    let name = &row.scheduler.name;
+    let name = super::label(row);
     match row.scheduler.status {
-        Status::Ok => name.clone(),
+        Status::Ok => name,
         Status::NotLoaded => format!("{name} (did not load)"),
         Status::Ejected => format!("{name} (ejected)"),
         Status::Reloaded => format!("{name} (reloaded)"),

@@ -107,6 +107,25 @@ fn rows_of_different_traces_are_told_apart() {
 }
 
 #[test]
+fn simulated_rows_are_marked_and_compared() {
+    let mut rows = rows();
+    rows.truncate(2);
+    rows.insert(0, row("srtf", 1, Status::Ok));
+    rows[0].accel = "simulated".into();
+    rows[0].kernel = "simulated".into();
+    let comparison = Comparison::new(rows, "eevdf");
+    assert_eq!(comparison.mismatch(), None);
+    let text = text(&comparison);
+    assert!(text.contains("\n srtf (simulated) "), "{text}");
+    // Nothing on switches: a simulation's cost nothing.
+    let said = "srtf (simulated) against eevdf: short functions finish 4.0x faster on average.\n";
+    assert!(text.contains(said), "{text}");
+    let page = page::html(&comparison);
+    assert!(page.contains("kernel k, machine: native"), "{page}");
+    assert!(page.contains("</svg>srtf (simulated)</li>"));
+}
+
+#[test]
 fn many_rows_get_different_lines() {
     let rows = (0..18)
         .map(|n| row(&format!("s{n}"), 1, Status::Ok))

@@ -1,6 +1,6 @@
 //! What the numbers say, in plain words.
 
-use super::Comparison;
+use super::{is_simulated, label, Comparison};
 use crate::scheduler::Status;
 use crate::summary::stats::Stats;
 use crate::summary::Summary;
@@ -42,16 +42,17 @@ fn against(base: Option<&Summary>, row: &Summary) -> Option<String> {
         base.long.turnaround_ms,
         row.long.turnaround_ms,
     ));
-    if let (Some(before), Some(now)) = (base.switches, row.switches) {
+    let live = !is_simulated(base) && !is_simulated(row);
+    if let (true, Some(before), Some(now)) = (live, base.switches, row.switches) {
         parts.push(switches(before.involuntary, now.involuntary));
     }
-    let (name, other) = (&row.scheduler.name, &base.scheduler.name);
+    let (name, other) = (label(row), label(base));
     (!parts.is_empty()).then(|| format!("{name} against {other}: {}.", parts.join("; ")))
 }
 
 /// What went wrong with `row`, if something did.
 fn trouble(row: &Summary) -> Option<String> {
-    let name = &row.scheduler.name;
+    let name = label(row);
     let mut parts = Vec::new();
     if row.scheduler.status != Status::Ok {
         let mut what = status(row.scheduler.status).to_string();
