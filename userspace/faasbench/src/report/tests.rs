@@ -142,7 +142,7 @@ fn a_second_report_leaves_its_own_list_out() {
     let dir = tempfile::tempdir().unwrap();
     let one = dir.path().join("eevdf.json");
     std::fs::write(&one, json::to_text(&rows()[0]).unwrap()).unwrap();
-    write(&[one.clone()], None, "eevdf").unwrap();
+    write(std::slice::from_ref(&one), None, "eevdf").unwrap();
     let list = dir.path().join("summary.json");
     let first = std::fs::read(&list).unwrap();
     write(&[one, list.clone()], None, "eevdf").unwrap();
