@@ -10,7 +10,7 @@ CARGO ?= cargo
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the scheduler and the benchmark (installs what is missing, as root)
+build: ## the scheduler, the benchmark and the simulation (installs what is missing, as root)
 	@scripts/setup-host build
 	cd userspace && $(CARGO) build --release --locked --workspace
 
@@ -37,8 +37,8 @@ bench: build ## any schedulers on any workload; variables: see scripts/bench
 	@scripts/setup-host vm
 	@scripts/bench
 
-microbench: ## the policy's and the benchmark's own speed (criterion)
-	cd userspace && $(CARGO) bench --locked -p sfs_policy -p faasbench
+microbench: ## the speed of the policy, the benchmark and the simulation (criterion)
+	cd userspace && $(CARGO) bench --locked -p sfs_policy -p faasbench -p sfs_sim
 
 lint: ## formatting, clippy and shellcheck, warnings as errors
 	@scripts/setup-host build test

@@ -100,11 +100,8 @@ fn mg1_ps_depends_on_the_mean_only() {
 fn mg1_ps_slows_all_down_alike() {
     // E[T | X = x] = x / (1 - load): Kleinrock 1976, sec. 4.4.
     let trace = poisson(400_000, SERVICE_US / 0.7, 6, bimodal);
-    let all = turnarounds(&trace, &run(&trace, Kind::Ps, 1));
     for service_us in [1_000, 91_000] {
-        let these = trace.iter().zip(&all);
-        let these = these.filter(|(one, _)| one.service_us() == service_us);
-        let found: Vec<f64> = these.map(|(_, turnaround)| *turnaround).collect();
+        let found = turnarounds_of(&trace, Kind::Ps, service_us);
         assert_mean(&found, service_us as f64 / 0.3, 0.1);
     }
 }
@@ -128,9 +125,13 @@ fn mm1_is_the_same_in_every_order_that_does_not_know_durations() {
     }
 }
 
-/// The turnarounds of those of `trace` that need `service_us`.
+/// The turnarounds of those of `trace` that need `service_us`, on one CPU.
 fn turnarounds_of(trace: &[Invocation], kind: Kind, service_us: u64) -> Vec<f64> {
-    let all = turnarounds(trace, &run(trace, kind, 1));
+    let settings = Settings {
+        durations_us: [vec![1_000; 9], vec![91_000]].concat(),
+        ..Settings::new(1)
+    };
+    let all = turnarounds(trace, &simulate(trace, kind, &settings).unwrap());
     let these = trace.iter().zip(all);
     let these = these.filter(|(one, _)| one.service_us() == service_us);
     these.map(|(_, turnaround)| turnaround).collect()
@@ -171,6 +172,26 @@ fn mg1_srtf_by_its_formula() {
     let wait = rate * square / (2.0 * rest * (1.0 - load));
     let want = short + (long - short) / rest + wait;
     assert_mean(&turnarounds_of(&trace, Kind::Srtf, 91_000), want, 0.05);
+}
+
+#[test]
+fn mg1_gittins_by_its_formula() {
+    // The same two values. G(0) = 0.9 / x1, as long as 1 / (x2 - x1) at age x1
+    // is less. Then G(a) = 1 / (x2 - a), above G(0) again for the last d =
+    // x1 / 0.9 of a long one. By the SOAP formula (Scully, Harchol-Balter &
+    // Scheller-Wolf 2018), r1 = L x1 being the load of all first x1:
+    //   E[T1] = x1 + L (x1^2 + 0.1 d^2) / (2 (1 - r1)),
+    //   E[T2] = (x2 - d) / (1 - r1) + d + L E[X^2] / (2 (1 - r1) (1 - r)).
+    let (load, short, long) = (0.5, 1_000.0, 91_000.0);
+    let rate = load / SERVICE_US;
+    let trace = poisson(400_000, 1.0 / rate, 14, bimodal);
+    let (last, rest) = (short / 0.9, 1.0 - rate * short);
+    let want = short + rate * (short * short + 0.1 * last * last) / (2.0 * rest);
+    assert_mean(&turnarounds_of(&trace, Kind::Gittins, 1_000), want, 0.05);
+    let square = 0.9 * short * short + 0.1 * long * long;
+    let wait = rate * square / (2.0 * rest * (1.0 - load));
+    let want = (long - last) / rest + last + wait;
+    assert_mean(&turnarounds_of(&trace, Kind::Gittins, 91_000), want, 0.05);
 }
 
 #[test]
