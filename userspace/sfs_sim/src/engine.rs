@@ -95,11 +95,10 @@ pub fn simulate(
     settings: &Settings,
 ) -> Result<Vec<Outcome>, SimError> {
     check(trace, settings.cpus)?;
-    if kind == Kind::Ideal {
-        return Ok(ideal::outcomes(trace));
-    }
-    let policy = kind.policy(trace, settings);
-    Ok(Engine::new(trace, policy).run())
+    Ok(match kind.policy(trace, settings) {
+        Some(policy) => Engine::new(trace, policy).run(),
+        None => ideal::outcomes(trace),
+    })
 }
 
 /// Checks that all times fit. No work-conserving policy takes longer than the

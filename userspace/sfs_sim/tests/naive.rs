@@ -36,6 +36,9 @@ impl Job {
     }
 }
 
+/// The share of a CPU that each has, on so many CPUs.
+type Rates = fn(&[Job], f64) -> Vec<f64>;
+
 fn ps_rates(jobs: &[Job], cpus: f64) -> Vec<f64> {
     let ready = jobs.iter().filter(|job| job.computes()).count() as f64;
     let rate = |job: &Job| {
@@ -85,7 +88,7 @@ fn next_change(jobs: &[Job], rates: &[f64]) -> f64 {
     next
 }
 
-fn naive(trace: &[Invocation], rates: fn(&[Job], f64) -> Vec<f64>, cpus: u32) -> Vec<f64> {
+fn naive(trace: &[Invocation], rates: Rates, cpus: u32) -> Vec<f64> {
     let job = |one: &Invocation| Job {
         ready: one.arrival_us as f64,
         left: 0.0,
@@ -141,8 +144,7 @@ fn random_trace(seed: u64) -> Vec<Invocation> {
 
 #[test]
 fn sharing_agrees_with_the_naive_simulation() {
-    let policies: [(Kind, fn(&[Job], f64) -> Vec<f64>); 2] =
-        [(Kind::Ps, ps_rates), (Kind::Las, las_rates)];
+    let policies: [(Kind, Rates); 2] = [(Kind::Ps, ps_rates), (Kind::Las, las_rates)];
     for seed in 0..100 {
         let (trace, cpus) = (random_trace(seed), 1 + seed as u32 % 5);
         for (kind, rates) in policies {

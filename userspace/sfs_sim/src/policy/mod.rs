@@ -101,18 +101,24 @@ impl Kind {
         }
     }
 
-    /// The policy, ready to serve `trace`.
-    pub(crate) fn policy(self, trace: &[Invocation], settings: &Settings) -> Box<dyn Policy> {
+    /// The policy, ready to serve `trace`; none for `ideal`, which has nothing
+    /// to decide.
+    pub(crate) fn policy(
+        self,
+        trace: &[Invocation],
+        settings: &Settings,
+    ) -> Option<Box<dyn Policy>> {
         let cpus = settings.cpus;
-        match self {
-            Self::Ideal | Self::Ps => Box::new(ps::Ps::new(cpus)),
+        Some(match self {
+            Self::Ideal => return None,
+            Self::Ps => Box::new(ps::Ps::new(cpus)),
             Self::Srtf => Box::new(srtf::Srtf::new(cpus)),
             Self::Fifo => Box::new(fifo::Fifo::new(cpus)),
             Self::Sfs => Box::new(sfs::Sfs::new(settings, settings.overload)),
             Self::SfsNoHybrid => Box::new(sfs::Sfs::new(settings, None)),
             Self::Las => Box::new(las::Las::new(cpus)),
             Self::Gittins => Box::new(gittins::Gittins::new(cpus, &settings.durations_us, trace)),
-        }
+        })
     }
 }
 

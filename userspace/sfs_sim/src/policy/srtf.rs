@@ -2,8 +2,8 @@
 //! time until they are through, in this phase and later ones.
 //!
 //! On one CPU and without I/O no policy has a lower mean turnaround (Schrage
-//! 1968); on several it is not optimal, but close at any load (Grosof, Scully &
-//! Harchol-Balter 2018). It knows what no scheduler can.
+//! 1968); on several it need not be the lowest, but comes to it as the load comes to 1
+//! (Grosof, Scully & Harchol-Balter 2018). It knows what no scheduler can.
 
 use super::{JobId, Policy};
 use crate::engine::Job;
