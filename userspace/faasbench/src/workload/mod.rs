@@ -1,21 +1,45 @@
-//! Generators: workloads made from a distribution of durations and a process
-//! of arrivals.
+//! Generators: workloads made from a distribution of durations, a process of
+//! arrivals, a set of functions and a share of I/O.
 //!
 //! The same options make the same bytes on every machine: random numbers come
 //! from ChaCha8, and logarithms from `libm`'s own code instead of the
-//! machine's C library.
+//! machine's C library. Durations, functions, I/O and bursts have streams of
+//! their own, so that one option changes only what it is about.
 
 pub mod arrivals;
+pub mod distribution;
+pub mod files;
+pub mod functions;
+pub mod io;
 pub mod random;
 pub mod table1;
 
 use crate::input::MAX_US;
-use crate::trace::{offered_load, Invocation};
+use crate::trace::{offered_load, Class, Invocation};
+use anyhow::{bail, Result};
+use arrivals::{Arrivals, Process, Spikes};
+use io::Io;
 use random::Random;
+use std::collections::HashMap;
 
 /// Most invocations that a workload may have: as many as the replay has room
 /// for, and far more than one machine serves in a benchmark.
 pub const MAX_INVOCATIONS: u32 = 1_000_000;
+
+/// Longest service time and longest time blocked of one invocation, in
+/// microseconds: eleven days. Two of them fit into a row of a trace.
+pub const MAX_SERVICE_US: u64 = 1_000_000_000_000;
+
+/// The streams of random numbers of one seed, see [`Random::stream`]. Stream 0
+/// is for the durations.
+pub mod stream {
+    /// Typical durations of functions.
+    pub const FUNCTIONS: u64 = 1;
+    /// Who blocks, and for how long.
+    pub const IO: u64 = 2;
+    /// When a burst begins and ends.
+    pub const BURSTS: u64 = 3;
+}
 
 /// A distribution of durations, and the functions that have them.
 pub trait Durations {
@@ -38,33 +62,133 @@ pub struct Amount {
     pub seed: u64,
 }
 
-/// Makes a workload with Poisson arrivals that offers the load asked for.
-///
-/// Arrivals are drawn at the rate load x CPUs / mean service time, and all times
-/// are then multiplied by one factor so that the sample offers that load itself.
-/// Without it 400 invocations of a skewed distribution, asked for load 1.0, offer
-/// 0.84 to 1.23 (seeds 1 to 60), and what a scheduler does at the one says little
-/// about the other. A single invocation, which offers no load over time, stays as drawn.
-pub fn generate(durations: &impl Durations, amount: Amount) -> Vec<Invocation> {
-    let mut random = Random::new(amount.seed);
-    let mean_gap_us = durations.mean_us() / (amount.load * f64::from(amount.cpus));
-    let mut arrivals = arrivals::Poisson::new(mean_gap_us);
-    let make = |_| {
-        let arrival_us = arrivals.next(&mut random);
-        let (function, service_us) = durations.draw(&mut random);
-        Invocation::cpu(arrival_us, function, service_us)
-    };
-    let mut invocations: Vec<Invocation> = (0..amount.invocations).map(make).collect();
-    if let Some(drawn) = offered_load(&invocations, amount.cpus) {
-        stretch(&mut invocations, drawn / amount.load);
+/// What a workload is made of.
+#[derive(Clone)]
+pub struct Workload<'a> {
+    /// The durations, and the functions that have them.
+    pub durations: &'a dyn Durations,
+    /// How invocations arrive.
+    pub arrivals: Arrivals,
+    /// Groups that arrive together.
+    pub spikes: Option<Spikes>,
+    /// Which invocations block.
+    pub io: Option<Io>,
+    /// Functions whose mean service time in this workload is up to this many
+    /// microseconds are latency-sensitive, the others latency-tolerant.
+    pub class_split_us: Option<u64>,
+}
+
+impl<'a> Workload<'a> {
+    /// Poisson arrivals, no I/O, no classes.
+    pub fn new(durations: &'a dyn Durations) -> Self {
+        Self {
+            durations,
+            arrivals: Arrivals::Poisson,
+            spikes: None,
+            io: None,
+            class_split_us: None,
+        }
     }
+
+    /// Makes the workload that offers the load asked for.
+    ///
+    /// Arrivals are drawn at the rate load x CPUs / mean service time, and all times
+    /// are then multiplied by one factor so that the sample offers that load itself.
+    /// Without it 400 invocations of a skewed distribution, asked for load 1.0, offer
+    /// 0.84 to 1.23 (seeds 1 to 60), and what a scheduler does at the one says little
+    /// about the other. A single invocation, which offers no load over time, stays as drawn.
+    ///
+    /// # Errors
+    /// If the spikes are larger than the workload, or if the last arrival would
+    /// be behind [`MAX_US`].
+    pub fn make(&self, amount: Amount) -> Result<Vec<Invocation>> {
+        if let Some(spikes) = self.spikes.filter(|spikes| !spikes.fit(amount.invocations)) {
+            bail!(
+                "{} spikes of {} invocations do not fit into {} invocations, with one left between two of them",
+                spikes.count, spikes.invocations, amount.invocations
+            );
+        }
+        let mut invocations = self.draw(amount);
+        stretch_to(&mut invocations, amount.load, amount.cpus);
+        match invocations.last() {
+            Some(last) if last.arrival_us >= MAX_US => {
+                bail!("the workload would last longer than 115 days: want a higher load, a lower scale or fewer invocations")
+            }
+            _ => Ok(invocations),
+        }
+    }
+
+    /// The invocations with their arrivals as drawn.
+    fn draw(&self, amount: Amount) -> Vec<Invocation> {
+        let mut random = Random::new(amount.seed);
+        let mut io_random = Random::stream(amount.seed, stream::IO);
+        let mut arrivals = Process::new(
+            &self.arrivals,
+            self.spikes,
+            amount.invocations,
+            self.durations.mean_us() / (amount.load * f64::from(amount.cpus)),
+            Random::stream(amount.seed, stream::BURSTS),
+        );
+        let make = |_| {
+            let arrival_us = arrivals.next(random.exponential(1.0));
+            let (function, service_us) = self.durations.draw(&mut random);
+            let mut one = Invocation::cpu(arrival_us, function, service_us);
+            if let Some(io) = &self.io {
+                one.phases = io.phases(service_us, &mut io_random);
+            }
+            one
+        };
+        let mut invocations: Vec<Invocation> = (0..amount.invocations).map(make).collect();
+        if let Some(split_us) = self.class_split_us {
+            classify(&mut invocations, split_us);
+        }
+        invocations
+    }
+}
+
+/// Makes a workload with Poisson arrivals, as [`Workload::make`] does, except
+/// that arrivals behind [`MAX_US`] are moved there.
+pub fn generate(durations: &impl Durations, amount: Amount) -> Vec<Invocation> {
+    let mut invocations = Workload::new(durations).draw(amount);
+    stretch_to(&mut invocations, amount.load, amount.cpus);
     invocations
 }
 
-/// Multiplies all arrival times by `factor`.
-fn stretch(invocations: &mut [Invocation], factor: f64) {
+/// Multiplies all arrivals by one factor, so that they offer `load` (more than
+/// 0) to `cpus` CPUs; exactly so but for the rounding to microseconds.
+/// Invocations that all arrive at once stay as they are.
+pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
+    let Some(drawn) = offered_load(invocations, cpus) else {
+        return;
+    };
+    let factor = drawn / load;
     for one in invocations {
         one.arrival_us = ((one.arrival_us as f64 * factor).round() as u64).min(MAX_US);
+    }
+}
+
+/// Rounds a service time to whole microseconds, 1 to [`MAX_SERVICE_US`].
+pub fn service_us(us: f64) -> u64 {
+    (us.round() as u64).clamp(1, MAX_SERVICE_US)
+}
+
+/// Gives all invocations of a function its class, by its mean service time.
+fn classify(invocations: &mut [Invocation], split_us: u64) {
+    let mut sums: HashMap<String, (u128, u128)> = HashMap::new();
+    for one in invocations.iter() {
+        let service_us = u128::from(one.service_us());
+        // A key is cloned once a function, not once an invocation.
+        match sums.get_mut(&one.function) {
+            Some((sum, count)) => (*sum, *count) = (*sum + service_us, *count + 1),
+            None => {
+                sums.insert(one.function.clone(), (service_us, 1));
+            }
+        }
+    }
+    for one in invocations {
+        let (sum, count) = sums[&one.function];
+        let short = sum <= count * u128::from(split_us);
+        one.class = Some(if short { Class::Ls } else { Class::Ld });
     }
 }
 
@@ -85,3 +209,6 @@ pub fn describe(invocations: &[Invocation], cpus: u32) -> String {
         service as f64 / 1e3 / invocations.len().max(1) as f64,
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,16 +56,25 @@ pub struct Table1 {
     pub scale: f64,
 }
 
+/// The mean duration in milliseconds.
+pub fn mean_ms() -> f64 {
+    let part = |class: &Class| class.share * (class.low_ms + class.high_ms) / 2.0;
+    CLASSES.iter().map(part).sum::<f64>() / total_share()
+}
+
+/// Draws a duration in milliseconds.
+pub fn sample_ms(random: &mut Random) -> f64 {
+    let class = pick(random.unit() * total_share());
+    random.uniform(class.low_ms, class.high_ms)
+}
+
 impl Durations for Table1 {
     fn mean_us(&self) -> f64 {
-        let part = |class: &Class| class.share * (class.low_ms + class.high_ms) / 2.0;
-        let mean_ms = CLASSES.iter().map(part).sum::<f64>() / total_share();
-        mean_ms * 1e3 * self.scale
+        mean_ms() * 1e3 * self.scale
     }
 
     fn draw(&self, random: &mut Random) -> (String, u64) {
-        let class = pick(random.unit() * total_share());
-        let ms = random.uniform(class.low_ms, class.high_ms);
+        let ms = sample_ms(random);
         let us = (ms * 1e3 * self.scale).round() as u64;
         // Named after the fib(N) that takes about as long: invocations of one
         // function then have about one duration.
