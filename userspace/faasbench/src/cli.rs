@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::convert;
+mod convert;
+mod gen;
+
 use crate::input;
 use crate::output::{note, print, Sink};
 use crate::report;
@@ -8,10 +10,8 @@ use crate::result;
 use crate::run::{check_name, Run};
 use crate::scheduler::{kernel_release, row_name, Scheduler, Status};
 use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
-use crate::trace::{self, Trace};
-use crate::workload::table1::Table1;
-use crate::workload::{describe, generate, Amount, MAX_INVOCATIONS};
-use anyhow::{bail, Result};
+use crate::trace::Trace;
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,9 +19,6 @@ use std::process::ExitCode;
 /// The exit code of a run whose result is written, but whose scheduler did not
 /// load or did not stay.
 const SCHEDULER_TROUBLE: u8 = 3;
-
-/// How many lines that could not be converted are shown.
-const SHOWN: usize = 10;
 
 /// Workloads for function schedulers: generate, convert, replay, measure,
 /// summarise and plot.
@@ -35,11 +32,18 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Generate a trace
+    ///
+    /// The same options make the same bytes everywhere. The arrivals are
+    /// stretched so that the sample as a whole offers --load; what it offers is
+    /// printed on standard error.
     #[command(subcommand)]
-    Gen(Gen),
-    /// Convert the request list of another project to a trace
+    Gen(gen::Gen),
+    /// Convert the workload of another project to a trace
+    ///
+    /// What cannot be used is skipped, counted and shown with its line on
+    /// standard error.
     #[command(subcommand)]
-    Convert(Convert),
+    Convert(convert::Convert),
     /// Replay a trace on this machine under one scheduler and measure
     ///
     /// Writes DIR/NAME.csv (one row for each invocation), DIR/NAME.json (the
@@ -59,61 +63,6 @@ enum Command {
     /// Writes DIR/summary.json (the list of summaries, in the order given) and
     /// DIR/report.html (one file without anything from elsewhere).
     Report(ReportArgs),
-}
-
-#[derive(Debug, Subcommand)]
-enum Gen {
-    /// Table I of the SFS paper: 83 % short functions, a few 50 times longer
-    ///
-    /// Durations are those of fib(20) to fib(35), 13 to 2344 ms, mean 386 ms;
-    /// arrivals are Poisson. The same options make the same bytes everywhere.
-    /// The arrivals are stretched so that the sample as a whole offers --load;
-    /// what it offers is printed on standard error.
-    Table1(Table1Args),
-}
-
-#[derive(Debug, Args)]
-struct Table1Args {
-    /// Number of invocations
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
-    invocations: u32,
-    /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100)
-    #[arg(long, default_value = "1.0", value_parser = load)]
-    load: f64,
-    /// Factor on all durations (0.001 to 1000)
-    #[arg(long, default_value = "1.0", value_parser = factor)]
-    scale: f64,
-    /// Seed of the random numbers
-    #[arg(long, default_value = "1", value_name = "X")]
-    seed: u64,
-    /// Number of CPUs that the load refers to
-    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    cpus: u32,
-    /// The trace to write; - is standard output
-    #[arg(short, long, default_value = "-", value_name = "FILE")]
-    output: PathBuf,
-}
-
-#[derive(Debug, Subcommand)]
-enum Convert {
-    /// Request lists of the SFS artefact (`name script N arrival id`)
-    ///
-    /// Service times are the artefact's own durations of fib(N). Lines that
-    /// cannot be used are skipped, counted and shown on standard error.
-    Sfs(SfsArgs),
-}
-
-#[derive(Debug, Args)]
-struct SfsArgs {
-    /// The request list
-    file: PathBuf,
-    /// Factor on the arrivals, which are milliseconds (0.001 to 1000); the
-    /// artefact uses 9
-    #[arg(long, default_value = "9", value_parser = factor)]
-    multiplier: f64,
-    /// The trace to write; - is standard output
-    #[arg(short, long, default_value = "-", value_name = "FILE")]
-    output: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -222,8 +171,8 @@ impl Cli {
     /// One sentence on what is wrong, for the user.
     pub fn execute(self) -> Result<ExitCode> {
         match self.command {
-            Command::Gen(Gen::Table1(args)) => table1(&args)?,
-            Command::Convert(Convert::Sfs(args)) => sfs(&args)?,
+            Command::Gen(gen) => gen.execute()?,
+            Command::Convert(convert) => convert.execute()?,
             Command::Run(args) => return run(args),
             Command::Summarize(args) => summarize(args)?,
             Command::Report(args) => {
@@ -232,45 +181,6 @@ impl Cli {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn table1(args: &Table1Args) -> Result<()> {
-    let sink = Sink::open(&args.output)?;
-    let amount = Amount {
-        invocations: args.invocations,
-        load: args.load,
-        cpus: args.cpus,
-        seed: args.seed,
-    };
-    let invocations = generate(&Table1 { scale: args.scale }, amount);
-    sink.commit(trace::to_csv(&invocations).as_bytes())?;
-    note(&describe(&invocations, args.cpus));
-    Ok(())
-}
-
-fn sfs(args: &SfsArgs) -> Result<()> {
-    let bytes = input::read(&args.file)?;
-    let sink = Sink::open(&args.output)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let converted = convert::sfs::convert(&text, args.multiplier);
-    let file = args.file.display();
-    for (line, reason) in converted.skipped.iter().take(SHOWN) {
-        note(&format!("{file}:{line}: {reason}, skipped"));
-    }
-    if converted.skipped.len() > SHOWN {
-        note(&format!("... and {} more", converted.skipped.len() - SHOWN));
-    }
-    if converted.invocations.is_empty() {
-        bail!("{file}: none of its lines is a request `name script N arrival id`");
-    }
-    sink.commit(trace::to_csv(&converted.invocations).as_bytes())?;
-    note(&format!(
-        "{file}: {} requests converted, {} lines skipped, {} sorted in",
-        converted.invocations.len(),
-        converted.skipped.len(),
-        converted.out_of_order,
-    ));
-    Ok(())
 }
 
 fn run(args: RunArgs) -> Result<ExitCode> {

@@ -93,6 +93,46 @@ fn a_generated_trace_is_the_same_each_time() {
 }
 
 #[test]
+fn every_workload_can_be_generated_with_every_option() {
+    let place = Place::new();
+    place.write("durations.txt", "250\n1.5ms\n2s\n");
+    place.write("gaps.csv", TINY);
+    let workloads = [
+        "table1",
+        "lognormal --mu -1 --sigma 2 --min-us 1000 --max-us 60000000",
+        "exponential --mean-ms 20",
+        "uniform --range-ms 5..50",
+        "bimodal --short-ms 10 --long-ms 400 --long-share 0.2 --spread 0",
+        "empirical --durations durations.txt",
+    ];
+    let options = [
+        "",
+        "--arrivals uniform --io-share 0.75 --io-ms 1..5 --io-at several",
+        "--arrivals bursty --burst-factor 5 --burst-gaps 3 --quiet-gaps 9 --spikes 2 --spike-invocations 9",
+        "--arrivals replay:gaps.csv --class-split-us 20000",
+        "--functions 9 --popularity zipf:1.1 --within-cv 0.3 --io-share 1 --io-at middle",
+        "--popularity skewed --class-split-us 50000",
+    ];
+    for workload in workloads {
+        for option in options {
+            let common = "--invocations 60 --cpus 3 --load 0.7 --scale 0.1 --seed 5";
+            let text = place.succeed(&format!("gen {workload} {common} {option}"));
+            let made = faasbench::trace::parse("t", text.as_bytes()).unwrap();
+            let load = faasbench::trace::offered_load(&made, 3).unwrap();
+            assert_eq!(made.len(), 60);
+            assert!((load - 0.7).abs() < 1e-3, "{workload} {option}: {load}");
+        }
+    }
+}
+
+#[test]
+fn a_million_invocations_are_no_trouble() {
+    let place = Place::new();
+    place.succeed("gen exponential --invocations 1000000 --cpus 72 --functions 1000 --popularity zipf:1 --io-share 0.5 -o t.csv");
+    assert_eq!(place.read("t.csv").lines().count(), 1_000_001);
+}
+
+#[test]
 fn a_request_list_is_converted_and_its_bad_lines_are_shown() {
     let place = Place::new();
     place.write(
@@ -206,6 +246,8 @@ fn bad_input_is_named_and_nothing_is_written() {
     );
     place.write("empty.csv", "");
     place.write("list.txt", "nothing of use\n");
+    place.write("times.txt", "5\n1h\n");
+    place.write("zero.txt", "0\n");
     place.write("file", "");
     let run = "run --scheduler eevdf --cpus 1 --out out --trace";
     let gen = "gen table1 --cpus 2 --invocations";
@@ -241,6 +283,52 @@ fn bad_input_is_named_and_nothing_is_written() {
         (
             format!("{gen} 4 -o no/such/t.csv"),
             "cannot write no/such/t.csv",
+        ),
+        (
+            format!("{gen} 4 --arrivals often"),
+            "want poisson, uniform, bursty or replay:FILE",
+        ),
+        (
+            format!("{gen} 4 --arrivals replay:times.txt"),
+            "times.txt:2: `1h` is not a time",
+        ),
+        (
+            format!("{gen} 4 --arrivals replay:zero.txt"),
+            "zero.txt: there is no time between its arrivals",
+        ),
+        (
+            format!("{gen} 4 --popularity zipf:1"),
+            "--popularity needs --functions",
+        ),
+        (
+            format!("{gen} 4 --functions 1 --popularity skewed"),
+            "needs 2 functions",
+        ),
+        (
+            format!("{gen} 4 --within-cv 1"),
+            "--within-cv needs --functions",
+        ),
+        (format!("{gen} 4 --io-ms 5..2"), "want LOW..HIGH"),
+        (
+            format!("{gen} 4 --io-share 1.1"),
+            "want a number from 0 to 1",
+        ),
+        (
+            format!("{gen} 9 --spikes 2 --spike-invocations 4"),
+            "2 spikes of 4 invocations do not fit into 9",
+        ),
+        (format!("{gen} 9 --spikes 2"), "--spike-invocations"),
+        (
+            "gen empirical --cpus 1 --invocations 2 --durations times.txt".into(),
+            "times.txt:2: `1h` is not a time",
+        ),
+        (
+            "gen lognormal --cpus 1 --invocations 2 --min-us 9 --max-us 8".into(),
+            "less than a thousandth",
+        ),
+        (
+            "gen lognormal --cpus 1 --invocations 1000000 --load 0.001".into(),
+            "longer than 115 days",
         ),
         ("convert sfs none.txt".into(), "cannot read none.txt"),
         (

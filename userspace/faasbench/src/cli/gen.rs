@@ -1,0 +1,411 @@
+//! `faasbench gen`.
+
+use super::{between, factor, load};
+use crate::output::{note, Sink};
+use crate::trace;
+use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
+use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
+use crate::workload::files;
+use crate::workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
+use crate::workload::io::{Io, Place};
+use crate::workload::random::Random;
+use crate::workload::table1::Table1;
+use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
+use anyhow::{bail, Result};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Functions of --popularity skewed unless --functions says otherwise.
+const SKEWED_FUNCTIONS: u32 = 50;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Gen {
+    /// Table I of the SFS paper: 83 % short functions, a few 50 times longer
+    ///
+    /// Durations are those of fib(20) to fib(35), 13 to 2344 ms, mean 386 ms, with
+    /// none from 346 to 1425 ms. That gap is where SFS puts its slice (mean
+    /// service time / load), which flatters it; the other workloads have none
+    /// there, except bimodal.
+    Table1(Common),
+    /// Log-normal as fitted to Azure's functions: very long tail, mean 11 s
+    ///
+    /// Median 684 ms. Parameters: Hermes (Kaffes et al., arXiv 2111.07226), fitted
+    /// to Azure Functions 2019.
+    Lognormal(LognormalArgs),
+    /// Exponential: as M/M/c of the textbooks
+    Exponential(ExponentialArgs),
+    /// Uniform: no duration is special
+    Uniform(UniformArgs),
+    /// Two kinds of functions, short and long: all gap
+    Bimodal(BimodalArgs),
+    /// Durations drawn from a file of measured ones
+    Empirical(EmpiricalArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LognormalArgs {
+    /// Mean of the logarithm of the duration in seconds (-20 to 10)
+    #[arg(long, default_value_t = Lognormal::MU, allow_negative_numbers = true, value_parser = mu)]
+    mu: f64,
+    /// Standard deviation of that logarithm (0.001 to 10)
+    #[arg(long, default_value_t = Lognormal::SIGMA, value_parser = sigma)]
+    sigma: f64,
+    /// Draw durations shorter than this again, in microseconds, before --scale
+    #[arg(long, default_value = "1", value_name = "US", value_parser = us)]
+    min_us: f64,
+    /// Draw durations longer than this again, in microseconds, before --scale;
+    /// by default eleven days, which is no limit
+    #[arg(long, default_value = "1000000000000", value_name = "US", value_parser = us)]
+    max_us: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExponentialArgs {
+    /// Mean in milliseconds; the default is Table I's (0.001 to 1000000)
+    #[arg(long, default_value = "386", value_name = "MS", value_parser = ms)]
+    mean_ms: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UniformArgs {
+    /// Shortest and longest in milliseconds; the default has Table I's mean
+    #[arg(long, default_value = "1..771", value_name = "LOW..HIGH", value_parser = range_ms)]
+    range_ms: (f64, f64),
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BimodalArgs {
+    /// Mean of the short ones in milliseconds (0.001 to 1000000)
+    #[arg(long, default_value = "50", value_name = "MS", value_parser = ms)]
+    short_ms: f64,
+    /// Mean of the long ones in milliseconds (0.001 to 1000000)
+    #[arg(long, default_value = "2000", value_name = "MS", value_parser = ms)]
+    long_ms: f64,
+    /// Share of the long ones (0 to 1); the default is the paper's
+    #[arg(long, default_value = "0.17", value_name = "P", value_parser = share)]
+    long_share: f64,
+    /// Each kind is uniform, this share of its mean to both sides (0 to 1)
+    #[arg(long, default_value = "0.1", value_name = "P", value_parser = share)]
+    spread: f64,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EmpiricalArgs {
+    /// The durations, one a line: microseconds, or with a unit as 1.5ms
+    #[arg(long, value_name = "FILE")]
+    durations: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What all workloads have in common.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    /// Number of invocations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
+    invocations: u32,
+    /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100)
+    #[arg(long, default_value = "1.0", value_parser = load)]
+    load: f64,
+    /// Factor on all durations, of I/O too (0.001 to 1000)
+    #[arg(long, default_value = "1.0", value_parser = factor)]
+    scale: f64,
+    /// Seed of the random numbers
+    #[arg(long, default_value = "1", value_name = "X")]
+    seed: u64,
+    /// Number of CPUs that the load refers to
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
+    /// The trace to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten, next_help_heading = "Arrivals")]
+    arrivals: ArrivalArgs,
+    #[command(flatten, next_help_heading = "Functions")]
+    functions: FunctionArgs,
+    #[command(flatten, next_help_heading = "I/O and classes")]
+    io: IoArgs,
+}
+
+#[derive(Debug, Args)]
+struct ArrivalArgs {
+    /// poisson, uniform (constant gaps), bursty (Poisson at a rate that jumps),
+    /// or replay:FILE (the gaps of a trace, or of a file of times one a line)
+    #[arg(long, default_value = "poisson", value_name = "HOW", value_parser = arrivals)]
+    arrivals: Kind,
+    /// bursty: rate in a burst / rate outside (1 to 1000)
+    #[arg(long, default_value = "10", value_name = "X", value_parser = burst_factor)]
+    burst_factor: f64,
+    /// bursty: mean duration of a burst, in mean gaps between invocations
+    #[arg(long, default_value = "20", value_name = "GAPS", value_parser = gaps)]
+    burst_gaps: f64,
+    /// bursty: mean duration of the time between bursts, in mean gaps
+    #[arg(long, default_value = "180", value_name = "GAPS", value_parser = gaps)]
+    quiet_gaps: f64,
+    /// Number of spikes: groups that arrive at once, with any arrivals
+    #[arg(long, value_name = "N", requires = "spike_invocations", value_parser = clap::value_parser!(u32).range(1..))]
+    spikes: Option<u32>,
+    /// Number of invocations in each spike, taken from --invocations
+    #[arg(long, value_name = "M", requires = "spikes", value_parser = clap::value_parser!(u32).range(2..))]
+    spike_invocations: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+struct FunctionArgs {
+    /// Number of functions, each with a typical duration of its own (1 to
+    /// 100000); by default a function is a class of durations
+    #[arg(long, value_name = "F", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_FUNCTIONS)))]
+    functions: Option<u32>,
+    /// zipf:S (share of the k-th ~ 1 / k^S), skewed (one has 90 %, by default 49
+    /// others the rest) or uniform
+    #[arg(long, value_name = "HOW", value_parser = popularity)]
+    popularity: Option<Popularity>,
+    /// Coefficient of variation within a function (0 to 10); by default 1,
+    /// about Azure's
+    #[arg(long, value_name = "CV", value_parser = cv)]
+    within_cv: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+struct IoArgs {
+    /// Share of the invocations that block (0 to 1; the SFS paper has 0.75)
+    #[arg(long, default_value = "0", value_name = "P", value_parser = share)]
+    io_share: f64,
+    /// Shortest and longest time that one blocks in all, in milliseconds
+    #[arg(long, default_value = "10..100", value_name = "LOW..HIGH", value_parser = range_ms)]
+    io_ms: (f64, f64),
+    /// When it blocks
+    #[arg(long, default_value = "start", value_name = "WHEN")]
+    io_at: Place,
+    /// Class LS for functions with a mean service time up to this many
+    /// microseconds, LD for the others; by default no class
+    #[arg(long, value_name = "US")]
+    class_split_us: Option<u64>,
+}
+
+/// What --arrivals says.
+#[derive(Debug, Clone)]
+enum Kind {
+    Poisson,
+    Uniform,
+    Bursty,
+    Replay(PathBuf),
+}
+
+impl Gen {
+    /// Writes the trace.
+    pub(super) fn execute(self) -> Result<()> {
+        match self {
+            Self::Table1(common) => common.write(Distribution::Table1),
+            Self::Lognormal(args) => {
+                let lognormal = Lognormal::new(args.mu, args.sigma, args.min_us, args.max_us)?;
+                args.common.write(Distribution::Lognormal(lognormal))
+            }
+            Self::Exponential(args) => args.common.write(Distribution::Exponential {
+                mean_us: args.mean_ms * 1e3,
+            }),
+            Self::Uniform(args) => args.common.write(Distribution::Uniform {
+                low_us: args.range_ms.0 * 1e3,
+                high_us: args.range_ms.1 * 1e3,
+            }),
+            Self::Bimodal(args) => args.common.write(Distribution::Bimodal {
+                short_us: args.short_ms * 1e3,
+                long_us: args.long_ms * 1e3,
+                long_share: args.long_share,
+                spread: args.spread,
+            }),
+            Self::Empirical(args) => {
+                let all = files::times_us(&args.durations)?;
+                args.common.write(Distribution::Empirical(all))
+            }
+        }
+    }
+}
+
+impl Common {
+    fn write(&self, distribution: Distribution) -> Result<()> {
+        let durations = self.durations(distribution)?;
+        let workload = Workload {
+            durations: &*durations,
+            arrivals: self.arrivals.read()?,
+            spikes: self.arrivals.spikes(),
+            io: self.io.io(self.scale),
+            class_split_us: self.io.class_split_us,
+        };
+        let sink = Sink::open(&self.output)?;
+        let invocations = workload.make(Amount {
+            invocations: self.invocations,
+            load: self.load,
+            cpus: self.cpus,
+            seed: self.seed,
+        })?;
+        sink.commit(trace::to_csv(&invocations).as_bytes())?;
+        note(&describe(&invocations, self.cpus));
+        Ok(())
+    }
+
+    /// The durations and the functions that have them.
+    fn durations(&self, distribution: Distribution) -> Result<Box<dyn Durations>> {
+        let scale = self.scale;
+        let Some(count) = self.functions.count()? else {
+            return Ok(match distribution {
+                Distribution::Table1 => Box::new(Table1 { scale }),
+                distribution => Box::new(ByDuration {
+                    distribution,
+                    scale,
+                }),
+            });
+        };
+        Ok(Box::new(Functions::new(
+            count,
+            self.functions.popularity.unwrap_or(Popularity::Uniform),
+            &distribution,
+            scale,
+            self.functions.within_cv.unwrap_or(WITHIN_CV),
+            Random::stream(self.seed, stream::FUNCTIONS),
+        )))
+    }
+}
+
+impl ArrivalArgs {
+    fn read(&self) -> Result<Arrivals> {
+        Ok(match &self.arrivals {
+            Kind::Poisson => Arrivals::Poisson,
+            Kind::Uniform => Arrivals::Uniform,
+            Kind::Bursty => Arrivals::Bursty(Bursts {
+                factor: self.burst_factor,
+                burst_gaps: self.burst_gaps,
+                quiet_gaps: self.quiet_gaps,
+            }),
+            Kind::Replay(path) => Arrivals::Replay(files::gaps_us(path)?),
+        })
+    }
+
+    fn spikes(&self) -> Option<Spikes> {
+        Some(Spikes {
+            count: self.spikes?,
+            invocations: self.spike_invocations?,
+        })
+    }
+}
+
+impl FunctionArgs {
+    /// How many functions there are, if they are not classes of durations.
+    fn count(&self) -> Result<Option<u32>> {
+        match (self.functions, self.popularity) {
+            (Some(1), Some(Popularity::Skewed)) => {
+                bail!("--popularity skewed needs 2 functions or more")
+            }
+            (None, Some(Popularity::Skewed)) => Ok(Some(SKEWED_FUNCTIONS)),
+            (None, Some(_)) => bail!("--popularity needs --functions, except with skewed"),
+            (None, None) if self.within_cv.is_some() => bail!("--within-cv needs --functions"),
+            (count, _) => Ok(count),
+        }
+    }
+}
+
+impl IoArgs {
+    fn io(&self, scale: f64) -> Option<Io> {
+        (self.io_share > 0.0).then_some(Io {
+            share: self.io_share,
+            low_us: self.io_ms.0 * 1e3 * scale,
+            high_us: self.io_ms.1 * 1e3 * scale,
+            place: self.io_at,
+        })
+    }
+}
+
+fn arrivals(text: &str) -> Result<Kind, String> {
+    match (text, text.strip_prefix("replay:")) {
+        ("poisson", _) => Ok(Kind::Poisson),
+        ("uniform", _) => Ok(Kind::Uniform),
+        ("bursty", _) => Ok(Kind::Bursty),
+        (_, Some(file)) if !file.is_empty() => Ok(Kind::Replay(file.into())),
+        _ => Err("want poisson, uniform, bursty or replay:FILE".to_string()),
+    }
+}
+
+fn popularity(text: &str) -> Result<Popularity, String> {
+    match (text, text.strip_prefix("zipf:")) {
+        ("skewed", _) => Ok(Popularity::Skewed),
+        ("uniform", _) => Ok(Popularity::Uniform),
+        (_, Some(exponent)) => between(exponent, 0.0, 10.0).map(Popularity::Zipf),
+        _ => Err("want zipf:S, skewed or uniform".to_string()),
+    }
+}
+
+/// Two numbers of milliseconds, as `10..100`.
+fn range_ms(text: &str) -> Result<(f64, f64), String> {
+    let parts = text.split_once("..");
+    let range = parts.and_then(|(low, high)| Some((ms(low).ok()?, ms(high).ok()?)));
+    let ordered = range.filter(|(low, high)| low <= high);
+    ordered.ok_or_else(|| "want LOW..HIGH as 10..100, from 0.001 to 1000000".to_string())
+}
+
+fn ms(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1e6)
+}
+
+fn us(text: &str) -> Result<f64, String> {
+    between(text, 1.0, 1e12)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    between(text, 0.0, 1.0)
+}
+
+fn cv(text: &str) -> Result<f64, String> {
+    between(text, 0.0, 10.0)
+}
+
+fn mu(text: &str) -> Result<f64, String> {
+    between(text, -20.0, 10.0)
+}
+
+fn sigma(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 10.0)
+}
+
+fn burst_factor(text: &str) -> Result<f64, String> {
+    between(text, 1.0, 1000.0)
+}
+
+fn gaps(text: &str) -> Result<f64, String> {
+    between(text, 0.01, 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_and_popularities_are_read() {
+        assert!(matches!(arrivals("bursty"), Ok(Kind::Bursty)));
+        assert!(
+            matches!(arrivals("replay:a:b"), Ok(Kind::Replay(path)) if path.as_os_str() == "a:b")
+        );
+        assert_eq!(popularity("zipf:1.1"), Ok(Popularity::Zipf(1.1)));
+        for bad in [
+            "", "zipf", "zipf:", "zipf:-1", "zipf:nan", "replay:", "replay",
+        ] {
+            assert!(arrivals(bad).is_err() && popularity(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_in_order() {
+        assert_eq!(range_ms("10..100"), Ok((10.0, 100.0)));
+        assert_eq!(range_ms("0.5...7"), Ok((0.5, 0.7)));
+        for bad in ["", "..", "1", "1..", "2..1", "0..1", "1..nan", "1-2"] {
+            assert!(range_ms(bad).is_err(), "{bad}");
+        }
+    }
+}
