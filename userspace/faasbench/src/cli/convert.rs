@@ -1,13 +1,15 @@
 //! `faasbench convert`.
 
-use super::factor;
-use crate::convert;
+use super::{between, factor, load};
+use crate::convert::{self, azure, fc, Skipped};
 use crate::input;
 use crate::output::{note, Sink};
-use crate::trace;
-use anyhow::{bail, Result};
+use crate::trace::{self, Invocation};
+use crate::workload::{describe, stretch_to, MAX_INVOCATIONS};
+use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// How many lines that could not be converted are shown.
 const SHOWN: usize = 10;
@@ -19,6 +21,17 @@ pub(super) enum Convert {
     /// Service times are the artefact's own durations of fib(N). Lines that
     /// cannot be used are skipped, counted and shown on standard error.
     Sfs(SfsArgs),
+    /// The Azure Functions 2019 trace, its files of invocations and durations
+    ///
+    /// Arrivals are uniform within their minute. Service times come from the
+    /// function's percentiles, with straight lines between them; they are
+    /// wall-clock times. First the minutes are selected, then --drop-top,
+    /// --functions and --cap-top apply, then all is stretched to --load.
+    Azure(AzureArgs),
+    /// Lists of fc-microbenchmark (`program, argument, IAT in s`)
+    ///
+    /// Service times are the medians of baselines, measured on an idle machine.
+    Fc(FcArgs),
 }
 
 #[derive(Debug, Args)]
@@ -34,12 +47,114 @@ pub(super) struct SfsArgs {
     output: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct AzureArgs {
+    /// How often each function was invoked
+    #[arg(long, value_name = "FILE")]
+    invocations: PathBuf,
+    /// How long each function took
+    #[arg(long, value_name = "FILE")]
+    durations: PathBuf,
+    /// First and last minute, as the columns are named; by default all
+    #[arg(long, value_name = "A..B", value_parser = minutes)]
+    minutes: Option<azure::Minutes>,
+    /// Number of functions to take; by default all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    functions: Option<u32>,
+    /// Which functions to take
+    #[arg(
+        long,
+        default_value = "popular",
+        value_name = "WHICH",
+        requires = "functions"
+    )]
+    pick: azure::Pick,
+    /// Leave invocations of the most popular functions out until none has more
+    /// than this share (0.0001 to 1)
+    #[arg(long, value_name = "SHARE", value_parser = cap)]
+    cap_top: Option<f64>,
+    /// Leave out this number of functions, from the most popular on
+    #[arg(
+        long,
+        default_value = "0",
+        value_name = "K",
+        conflicts_with = "cap_top"
+    )]
+    drop_top: u32,
+    /// Shortest service time in microseconds: the files have 0 ms for what is
+    /// shorter than half a millisecond
+    #[arg(long, default_value = "1", value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    min_us: u64,
+    /// Seed of the random numbers
+    #[arg(long, default_value = "1", value_name = "X")]
+    seed: u64,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FcArgs {
+    /// The list
+    file: PathBuf,
+    /// Baselines (`workloadID, workload argument, run, tFC, tVM`), unpacked; by
+    /// default those of the benchmark's authors
+    #[arg(long, value_name = "FILE")]
+    baselines: Option<PathBuf>,
+    /// Which duration is the service time
+    #[arg(long, default_value = "tfc", value_name = "WHICH")]
+    figure: fc::Figure,
+    /// Number of requests to take; by default all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
+    first: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What converters have in common.
+#[derive(Debug, Args)]
+struct Common {
+    /// Stretch the arrivals so that they offer this share of the capacity of
+    /// the CPUs (0.001 to 100); by default they stay as they are
+    #[arg(long, value_parser = load, requires = "cpus")]
+    load: Option<f64>,
+    /// Number of CPUs that the load refers to [default: 1]
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: Option<u32>,
+    /// Factor on all service times (0.001 to 1000)
+    #[arg(long, default_value = "1.0", value_parser = factor)]
+    scale: f64,
+    /// The trace to write; - is standard output
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    output: PathBuf,
+}
+
 impl Convert {
     /// Writes the trace.
     pub(super) fn execute(self) -> Result<()> {
         match self {
             Self::Sfs(args) => sfs(&args),
+            Self::Azure(args) => azure(&args),
+            Self::Fc(args) => fc(&args),
         }
+    }
+}
+
+impl Common {
+    /// Stretches and writes `invocations`, and says what they offer.
+    fn write(&self, mut invocations: Vec<Invocation>, sink: Sink) -> Result<()> {
+        let cpus = self.cpus.unwrap_or(1);
+        if let Some(load) = self.load {
+            stretch_to(&mut invocations, load, cpus);
+            if invocations
+                .last()
+                .is_some_and(|one| one.arrival_us >= input::MAX_US)
+            {
+                bail!("the trace would last longer than 115 days: want a higher load or a lower scale");
+            }
+        }
+        sink.commit(trace::to_csv(&invocations).as_bytes())?;
+        note(&describe(&invocations, cpus));
+        Ok(())
     }
 }
 
@@ -48,13 +163,8 @@ fn sfs(args: &SfsArgs) -> Result<()> {
     let sink = Sink::open(&args.output)?;
     let text = String::from_utf8_lossy(&bytes);
     let converted = convert::sfs::convert(&text, args.multiplier);
+    show(&args.file, &converted.skipped);
     let file = args.file.display();
-    for (line, reason) in converted.skipped.iter().take(SHOWN) {
-        note(&format!("{file}:{line}: {reason}, skipped"));
-    }
-    if converted.skipped.len() > SHOWN {
-        note(&format!("... and {} more", converted.skipped.len() - SHOWN));
-    }
     if converted.invocations.is_empty() {
         bail!("{file}: none of its lines is a request `name script N arrival id`");
     }
@@ -66,4 +176,117 @@ fn sfs(args: &SfsArgs) -> Result<()> {
         converted.out_of_order,
     ));
     Ok(())
+}
+
+fn azure(args: &AzureArgs) -> Result<()> {
+    let options = azure::Options {
+        minutes: args.minutes,
+        drop_top: args.drop_top as usize,
+        functions: args.functions.map(|count| count as usize),
+        pick: args.pick,
+        cap_top: args.cap_top,
+        scale: args.common.scale,
+        min_us: args.min_us,
+        seed: args.seed,
+    };
+    let (counts, durations) = (open(&args.invocations)?, open(&args.durations)?);
+    let sink = Sink::open(&args.common.output)?;
+    let converted = azure::convert(
+        (&args.invocations.display().to_string(), counts),
+        (&args.durations.display().to_string(), durations),
+        &options,
+    )?;
+    show(&args.durations, &converted.skipped_durations);
+    show(&args.invocations, &converted.skipped_invocations);
+    note(&format!(
+        "{} of {} invocations converted, of {} functions; rows skipped: {} of invocations, {} of durations; \
+         without durations: {} invocations; without invocations: {} functions",
+        converted.invocations.len(),
+        converted.available,
+        converted.functions,
+        converted.skipped_invocations.len(),
+        converted.skipped_durations.len(),
+        converted.without_durations,
+        converted.idle,
+    ));
+    args.common.write(converted.invocations, sink)
+}
+
+fn fc(args: &FcArgs) -> Result<()> {
+    let bytes = input::read(&args.file)?;
+    let costs = costs(args)?;
+    let sink = Sink::open(&args.common.output)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let first = args.first.unwrap_or(MAX_INVOCATIONS) as usize;
+    let converted = fc::convert(&text, &costs, args.common.scale, first);
+    show(&args.file, &converted.skipped);
+    let file = args.file.display();
+    if converted.invocations.is_empty() {
+        bail!("{file}: none of its lines is a request `program, argument, IAT` with a baseline");
+    }
+    note(&format!(
+        "{file}: {} requests converted, {} lines skipped",
+        converted.invocations.len(),
+        converted.skipped.len(),
+    ));
+    args.common.write(converted.invocations, sink)
+}
+
+/// The baselines that the command line asks for.
+fn costs(args: &FcArgs) -> Result<fc::Costs> {
+    let Some(path) = &args.baselines else {
+        return Ok(fc::Costs::built_in(args.figure));
+    };
+    let bytes = input::read(path)?;
+    let (costs, skipped) = fc::Costs::parse(&String::from_utf8_lossy(&bytes), args.figure);
+    show(path, &skipped);
+    if costs.is_empty() {
+        bail!(
+            "{}: none of its lines is a baseline `workloadID, workload argument, run, tFC, tVM`",
+            path.display()
+        );
+    }
+    Ok(costs)
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Shows the first lines of `file` that could not be used.
+fn show(file: &Path, skipped: &Skipped) {
+    let file = file.display();
+    for (line, reason) in skipped.iter().take(SHOWN) {
+        note(&format!("{file}:{line}: {reason}, skipped"));
+    }
+    if skipped.len() > SHOWN {
+        note(&format!("... and {} more", skipped.len() - SHOWN));
+    }
+}
+
+/// Two minutes of a day, as `480..539`.
+fn minutes(text: &str) -> Result<azure::Minutes, String> {
+    let parse = |part: &str| input::number("minute", part, 1440).ok().map(|n| n as u32);
+    let parts = text.split_once("..");
+    let range = parts.and_then(|(from, to)| Some((parse(from)?, parse(to)?)));
+    let ordered = range.filter(|(from, to)| from <= to);
+    ordered.ok_or_else(|| "want A..B as 480..539, up to 1440".to_string())
+}
+
+fn cap(text: &str) -> Result<f64, String> {
+    between(text, 0.0001, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_are_in_order() {
+        assert_eq!(minutes("480..539"), Ok((480, 539)));
+        assert_eq!(minutes("7..7"), Ok((7, 7)));
+        for bad in ["", "7", "8..7", "1..1441", "-1..3", "a..b"] {
+            assert!(minutes(bad).is_err(), "{bad}");
+        }
+    }
 }

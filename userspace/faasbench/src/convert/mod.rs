@@ -1,16 +1,21 @@
-//! Converters: traces from the request lists of others.
+//! Converters: traces from the workloads of others.
 
+pub mod azure;
+pub mod fc;
 pub mod sfs;
 
 use crate::trace::Invocation;
+
+/// What could not be used: line number, from 1, and why.
+pub type Skipped = Vec<(usize, String)>;
 
 /// What a converter made of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// The invocations, sorted by arrival.
     pub invocations: Vec<Invocation>,
-    /// What could not be used: line number, from 1, and why.
-    pub skipped: Vec<(usize, String)>,
+    /// What could not be used.
+    pub skipped: Skipped,
     /// Rows that stood behind a later arrival and were sorted in.
     pub out_of_order: usize,
 }
@@ -26,4 +31,18 @@ impl Converted {
         }
         self.invocations.sort_by_key(|one| one.arrival_us);
     }
+}
+
+/// A file of the real workloads: in a folder beside the project or where
+/// SCX_SFS_SHARED says. Says so if it is not there.
+#[cfg(test)]
+fn shared(name: &str) -> Option<std::path::PathBuf> {
+    let folder = std::env::var_os("SCX_SFS_SHARED").map(std::path::PathBuf::from);
+    let beside = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let path = folder.unwrap_or_else(beside).join(name);
+    if !path.exists() {
+        eprintln!("skipped: {} is not here", path.display());
+        return None;
+    }
+    Some(path)
 }

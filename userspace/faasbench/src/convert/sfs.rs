@@ -50,9 +50,9 @@ fn request(line: &str, multiplier: f64) -> Result<Invocation, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shared;
     use super::*;
     use crate::trace::offered_load;
-    use std::path::PathBuf;
 
     #[test]
     fn requests_become_invocations() {
@@ -81,20 +81,12 @@ mod tests {
         assert_eq!(converted.skipped, want);
     }
 
-    /// The artefact's list: in a folder beside the project or where
-    /// SCX_SFS_SHARED says.
-    fn artefact() -> PathBuf {
-        let shared = std::env::var_os("SCX_SFS_SHARED").map(PathBuf::from);
-        let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-        shared.unwrap_or_else(beside).join("traces/sfs/test1.txt")
-    }
-
     #[test]
     fn the_artefacts_list_has_the_load_that_it_is_said_to_have() {
-        let Ok(text) = std::fs::read_to_string(artefact()) else {
-            eprintln!("skipped: {} is not here", artefact().display());
+        let Some(path) = shared("traces/sfs/test1.txt") else {
             return;
         };
+        let text = std::fs::read_to_string(path).unwrap();
         let converted = convert(&text, 9.0);
         assert_eq!(converted.invocations.len(), 10_083);
         assert_eq!((converted.skipped.len(), converted.out_of_order), (0, 0));

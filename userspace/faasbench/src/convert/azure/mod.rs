@@ -1,0 +1,147 @@
+//! The Azure Functions 2019 trace, as released (Shahrad et al., ATC 2020).
+//!
+//! Two files of a day: how often each function was invoked in each minute
+//! (`HashOwner,HashApp,HashFunction,Trigger,1,...,1440`; a part of the minutes
+//! will do), and how long it took (`HashOwner,HashApp,HashFunction,Average,
+//! Count,Minimum,Maximum,percentile_Average_0,...,percentile_Average_100`, in
+//! milliseconds). The three hashes together are a function.
+//!
+//! What the files do not say is drawn, from a stream of random numbers for each
+//! function, so that what is selected does not change what is drawn:
+//! - An arrival is uniform within its minute.
+//! - A service time comes from the function's percentiles: the inverse of its
+//!   distribution function is a straight line from each percentile to the
+//!   next.
+//!
+//! What to keep in mind: the durations are wall-clock times, with what
+//! functions waited for in them; the percentiles are of averages over 30 s, so
+//! that the tails of busy functions are longer than they say; and 0 ms is what
+//! the files have for less than half a millisecond.
+
+mod counts;
+mod durations;
+mod select;
+mod table;
+
+use super::Skipped;
+use crate::trace::Invocation;
+use crate::workload::random::Random;
+use crate::workload::{MAX_INVOCATIONS, MAX_SERVICE_US};
+use anyhow::{bail, Result};
+use counts::Function;
+use std::io::Read;
+
+pub use select::Pick;
+
+const MINUTE_US: u64 = 60_000_000;
+
+/// Minutes of the day, the first and the last of a range.
+pub type Minutes = (u32, u32);
+
+/// What to take from the files, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// These minutes only.
+    pub minutes: Option<Minutes>,
+    /// Leave this number of functions out, from the most popular on.
+    pub drop_top: usize,
+    /// Take this number of functions only.
+    pub functions: Option<usize>,
+    /// Which functions to take.
+    pub pick: Pick,
+    /// Largest share of all invocations that one function may have (0 to 1);
+    /// of a more popular one invocations are left out, evenly over time.
+    pub cap_top: Option<f64>,
+    /// Factor on all service times.
+    pub scale: f64,
+    /// Shortest service time in microseconds, 1 or more.
+    pub min_us: u64,
+    /// Seed of the random numbers.
+    pub seed: u64,
+}
+
+/// What the converter made of the two files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// The invocations by arrival; the first minute begins at 0.
+    pub invocations: Vec<Invocation>,
+    /// Number of functions that they are of.
+    pub functions: usize,
+    /// Rows of the durations that could not be used.
+    pub skipped_durations: Skipped,
+    /// Rows of the invocations that could not be used.
+    pub skipped_invocations: Skipped,
+    /// Invocations of functions that have no durations.
+    pub without_durations: u64,
+    /// Functions that were not invoked in the minutes selected.
+    pub idle: usize,
+    /// Invocations in the minutes selected, of functions with durations.
+    pub available: u64,
+}
+
+/// Joins and converts the two files, each given with its name for messages.
+/// Holds the durations and the counts of functions that were invoked, not the
+/// files.
+///
+/// # Errors
+/// If a file cannot be read, has not the columns that it should have, or if
+/// nothing or more than [`MAX_INVOCATIONS`] invocations are selected.
+pub fn convert(
+    invocations: (&str, impl Read),
+    durations: (&str, impl Read),
+    options: &Options,
+) -> Result<Converted> {
+    let durations = durations::read(durations.0, durations.1)?;
+    let counts = counts::read(
+        invocations.0,
+        invocations.1,
+        &durations.quantiles,
+        options.minutes,
+    )?;
+    let available = counts.functions.iter().map(|function| function.total).sum();
+    if available == 0 {
+        bail!(
+            "{}: no function with durations is invoked in these minutes",
+            invocations.0
+        );
+    }
+    let functions = select::select(counts.functions, options)?;
+    Ok(Converted {
+        invocations: place(&functions, counts.first_minute, options)?,
+        functions: functions.len(),
+        skipped_durations: durations.skipped,
+        skipped_invocations: counts.skipped,
+        without_durations: counts.without_durations,
+        idle: counts.idle,
+        available,
+    })
+}
+
+/// Draws all arrivals and service times.
+fn place(functions: &[Function], first_minute: u32, options: &Options) -> Result<Vec<Invocation>> {
+    let total: u64 = functions.iter().map(|function| function.total).sum();
+    if total == 0 {
+        bail!("no invocations are left: take more functions or minutes");
+    }
+    if total > u64::from(MAX_INVOCATIONS) {
+        bail!("{total} invocations are selected, more than {MAX_INVOCATIONS}: take fewer minutes or functions, or cap or drop the most popular");
+    }
+    let mut invocations = Vec::with_capacity(total as usize);
+    for function in functions {
+        let mut random = Random::stream(options.seed, function.line as u64);
+        for (minute, count) in &function.counts {
+            let start_us = u64::from(minute - first_minute) * MINUTE_US;
+            for _ in 0..*count {
+                let arrival_us = start_us + random.below(MINUTE_US as usize) as u64;
+                let us = function.quantiles.at(random.unit()) * 1e3 * options.scale;
+                let us = (us.round() as u64).clamp(options.min_us, MAX_SERVICE_US);
+                invocations.push(Invocation::cpu(arrival_us, function.name.clone(), us));
+            }
+        }
+    }
+    invocations.sort_by_key(|one| one.arrival_us);
+    Ok(invocations)
+}
+
+#[cfg(test)]
+mod tests;
