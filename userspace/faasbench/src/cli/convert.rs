@@ -81,6 +81,9 @@ pub(super) struct AzureArgs {
         conflicts_with = "cap_top"
     )]
     drop_top: u32,
+    /// What lies between two percentiles of a function's durations
+    #[arg(long, default_value = "linear", value_name = "LINE")]
+    between: azure::Between,
     /// Shortest service time in microseconds: the files have 0 ms for what is
     /// shorter than half a millisecond
     #[arg(long, default_value = "1", value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
@@ -185,6 +188,7 @@ fn azure(args: &AzureArgs) -> Result<()> {
         functions: args.functions.map(|count| count as usize),
         pick: args.pick,
         cap_top: args.cap_top,
+        between: args.between,
         scale: args.common.scale,
         min_us: args.min_us,
         seed: args.seed,

@@ -12,6 +12,19 @@ use std::io::Read;
 /// What all percentile columns begin with.
 const PERCENTILE: &str = "percentile_Average_";
 
+/// Least of what a logarithmic line starts from, in milliseconds: the files
+/// have 0 for what is shorter.
+const LEAST_MS: f64 = 0.5;
+
+/// What lies between two percentiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Between {
+    /// A straight line; overstates the mean of skewed functions
+    Linear,
+    /// A straight line of the logarithms; closer to the mean
+    Log,
+}
+
 /// A distribution given by some of its percentiles.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Quantiles {
@@ -22,15 +35,20 @@ pub(super) struct Quantiles {
 
 impl Quantiles {
     /// The duration in milliseconds that a share of `unit` (0 to 1) of all does
-    /// not exceed: on the straight line between the two percentiles around it.
-    pub(super) fn at(&self, unit: f64) -> f64 {
+    /// not exceed: on the line between the two percentiles around it.
+    pub(super) fn at(&self, unit: f64, between: Between) -> f64 {
         let next = self.points.partition_point(|(share, _)| *share <= unit);
         let (low, high) = match (self.points.get(next.wrapping_sub(1)), self.points.get(next)) {
             (Some(low), Some(high)) => (low, high),
             (Some(end), None) | (None, Some(end)) => return end.1,
             (None, None) => return 0.0,
         };
-        low.1 + (high.1 - low.1) * (unit - low.0) / (high.0 - low.0)
+        let way = (unit - low.0) / (high.0 - low.0);
+        if between == Between::Linear || high.1 <= LEAST_MS {
+            return low.1 + (high.1 - low.1) * way;
+        }
+        let start = low.1.max(LEAST_MS);
+        start * libm::pow(high.1 / start, way)
     }
 }
 
@@ -108,7 +126,20 @@ mod tests {
             (1.0, 130.0),
         ];
         for (unit, ms) in cases {
-            let found = quantiles.at(unit);
+            let found = quantiles.at(unit, Between::Linear);
+            assert!((found - ms).abs() < 1e-9, "{found} at {unit}");
+        }
+    }
+
+    #[test]
+    fn or_a_straight_line_of_the_logarithms() {
+        let quantiles = Quantiles {
+            points: vec![(0.0, 0.0), (0.25, 0.0), (0.5, 8.0), (1.0, 800.0)],
+        };
+        // From 0.5 to 8 it doubles four times; from 8 to 800 it is ten times
+        // as long in the middle.
+        for (unit, ms) in [(0.1, 0.0), (0.3125, 1.0), (0.5, 8.0), (0.75, 80.0)] {
+            let found = quantiles.at(unit, Between::Log);
             assert!((found - ms).abs() < 1e-9, "{found} at {unit}");
         }
     }

@@ -11,12 +11,15 @@
 //! - An arrival is uniform within its minute.
 //! - A service time comes from the function's percentiles: the inverse of its
 //!   distribution function is a straight line from each percentile to the
-//!   next.
+//!   next, or a straight line of the logarithms ([`Between`]). There is nothing
+//!   from the 75th to the 99th percentile, where a straight line is far above
+//!   a long tail: in samples of 100 and 500 functions the mean is 55 % and 21 %
+//!   above that of the files' own averages, with logarithms 28 % and 10 %.
 //!
 //! What to keep in mind: the durations are wall-clock times, with what
 //! functions waited for in them; the percentiles are of averages over 30 s, so
-//! that the tails of busy functions are longer than they say; and 0 ms is what
-//! the files have for less than half a millisecond.
+//! that single invocations of busy functions vary more than they say; and 0 ms
+//! is what the files have for less than half a millisecond.
 
 mod counts;
 mod durations;
@@ -31,6 +34,7 @@ use anyhow::{bail, Result};
 use counts::Function;
 use std::io::Read;
 
+pub use durations::Between;
 pub use select::Pick;
 
 const MINUTE_US: u64 = 60_000_000;
@@ -52,6 +56,8 @@ pub struct Options {
     /// Largest share of all invocations that one function may have (0 to 1);
     /// of a more popular one invocations are left out, evenly over time.
     pub cap_top: Option<f64>,
+    /// What lies between two percentiles of a function's durations.
+    pub between: Between,
     /// Factor on all service times.
     pub scale: f64,
     /// Shortest service time in microseconds, 1 or more.
@@ -133,7 +139,8 @@ fn place(functions: &[Function], first_minute: u32, options: &Options) -> Result
             let start_us = u64::from(minute - first_minute) * MINUTE_US;
             for _ in 0..*count {
                 let arrival_us = start_us + random.below(MINUTE_US as usize) as u64;
-                let us = function.quantiles.at(random.unit()) * 1e3 * options.scale;
+                let us =
+                    function.quantiles.at(random.unit(), options.between) * 1e3 * options.scale;
                 let us = (us.round() as u64).clamp(options.min_us, MAX_SERVICE_US);
                 invocations.push(Invocation::cpu(arrival_us, function.name.clone(), us));
             }
