@@ -5,8 +5,13 @@ use faasbench::result::{Exit, Record};
 use faasbench::scheduler::Status;
 use faasbench::summary::{summarise, SchedulerInfo, Setting};
 use faasbench::trace::{Invocation, Trace};
+use faasbench::workload::arrivals::{Arrivals, Bursts};
+use faasbench::workload::distribution::{ByDuration, Distribution, Lognormal};
+use faasbench::workload::functions::{Functions, Popularity};
+use faasbench::workload::io::{Io, Place};
+use faasbench::workload::random::Random;
 use faasbench::workload::table1::Table1;
-use faasbench::workload::{generate, Amount};
+use faasbench::workload::{generate, Amount, Workload};
 use std::hint::black_box;
 
 const AMOUNT: Amount = Amount {
@@ -47,9 +52,49 @@ fn alone((id, invocation): (usize, &Invocation)) -> Record {
     }
 }
 
+fn lognormal() -> Distribution {
+    let azure = Lognormal::new(Lognormal::MU, Lognormal::SIGMA, 0.0, f64::INFINITY);
+    Distribution::Lognormal(azure.expect("it has no limits"))
+}
+
+/// The cheapest and the dearest workload besides Table I.
+fn generators(criterion: &mut Criterion) {
+    let lognormal_only = ByDuration {
+        distribution: lognormal(),
+        scale: 1.0,
+    };
+    let plain = Workload::new(&lognormal_only);
+    criterion.bench_function("generate 10,000 log-normal invocations", |bencher| {
+        bencher.iter(|| black_box(&plain).make(black_box(AMOUNT)));
+    });
+    let functions = Functions::new(
+        1000,
+        Popularity::Zipf(1.0),
+        &lognormal(),
+        1.0,
+        1.0,
+        Random::new(AMOUNT.seed),
+    );
+    let everything = Workload {
+        durations: &functions,
+        arrivals: Arrivals::Bursty(Bursts::default()),
+        spikes: None,
+        io: Some(Io {
+            share: 0.75,
+            low_us: 10e3,
+            high_us: 100e3,
+            place: Place::Several,
+        }),
+        class_split_us: Some(100_000),
+    };
+    criterion.bench_function("generate 10,000 bursty, blocking invocations", |bencher| {
+        bencher.iter(|| black_box(&everything).make(black_box(AMOUNT)));
+    });
+}
+
 fn benchmarks(criterion: &mut Criterion) {
     let table1 = Table1 { scale: 1.0 };
-    criterion.bench_function("generate 10,000 invocations", |bencher| {
+    criterion.bench_function("generate 10,000 invocations of Table I", |bencher| {
         bencher.iter(|| generate(black_box(&table1), black_box(AMOUNT)));
     });
     let trace = Trace {
@@ -64,5 +109,5 @@ fn benchmarks(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, benchmarks);
+criterion_group!(benches, generators, benchmarks);
 criterion_main!(benches);

@@ -126,6 +126,22 @@ fn every_workload_can_be_generated_with_every_option() {
 }
 
 #[test]
+fn the_commands_in_the_documentation_work() {
+    let place = Place::new();
+    place.write("durations.txt", "3ms\n250us\n2s\n");
+    let text = include_str!("../../../docs/workloads.md");
+    let commands: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("faasbench "))
+        .filter(|command| command.starts_with("gen "))
+        .collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for command in commands {
+        place.succeed(command);
+    }
+}
+
+#[test]
 fn a_million_invocations_are_no_trouble() {
     let place = Place::new();
     place.succeed("gen exponential --invocations 1000000 --cpus 72 --functions 1000 --popularity zipf:1 --io-share 0.5 -o t.csv");
