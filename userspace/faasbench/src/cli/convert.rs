@@ -5,7 +5,7 @@ use crate::convert::{self, azure, fc, Skipped};
 use crate::input;
 use crate::output::{note, Sink};
 use crate::trace::{self, Invocation};
-use crate::workload::{describe, stretch_to, MAX_INVOCATIONS};
+use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::fs::File;
@@ -148,10 +148,7 @@ impl Common {
         let cpus = self.cpus.unwrap_or(1);
         if let Some(load) = self.load {
             stretch_to(&mut invocations, load, cpus);
-            if invocations
-                .last()
-                .is_some_and(|one| one.arrival_us >= input::MAX_US)
-            {
+            if !in_time(&invocations) {
                 bail!("the trace would last longer than 115 days: want a higher load or a lower scale");
             }
         }
@@ -221,12 +218,16 @@ fn fc(args: &FcArgs) -> Result<()> {
     let costs = costs(args)?;
     let sink = Sink::open(&args.common.output)?;
     let text = String::from_utf8_lossy(&bytes);
-    let first = args.first.unwrap_or(MAX_INVOCATIONS) as usize;
+    // One more than there may be, to tell that there are more.
+    let first = args.first.unwrap_or(MAX_INVOCATIONS + 1) as usize;
     let converted = fc::convert(&text, &costs, args.common.scale, first);
     show(&args.file, &converted.skipped);
     let file = args.file.display();
     if converted.invocations.is_empty() {
         bail!("{file}: none of its lines is a request `program, argument, IAT` with a baseline");
+    }
+    if converted.invocations.len() > MAX_INVOCATIONS as usize {
+        bail!("{file}: it has more than {MAX_INVOCATIONS} requests: take some with --first");
     }
     note(&format!(
         "{file}: {} requests converted, {} lines skipped",

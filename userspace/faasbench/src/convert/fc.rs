@@ -173,8 +173,26 @@ fn argument_number(text: &str) -> Result<u64, String> {
 mod tests {
     use super::super::shared;
     use super::*;
-    use crate::trace::offered_load;
+    use crate::trace::{self, offered_load, to_csv};
+    use proptest::prelude::*;
     use std::process::Command;
+
+    proptest! {
+        /// Nothing panics, and what is converted is a trace.
+        #[test]
+        fn any_text_gives_a_trace_or_nothing(
+            text in "([0-9x]{1,2}, (1000000|20|[0-9a]{1,9}), [0-9.e-]{1,9} ?\n|.{0,9}\n?){0,20}",
+            first in 0..9usize,
+            scale in 0.001..1000.0f64,
+        ) {
+            let _ = Costs::parse(&text, Figure::Tfc);
+            let made = convert(&text, &Costs::built_in(Figure::Tvm), scale, first).invocations;
+            prop_assert!(made.len() <= first);
+            if !made.is_empty() {
+                prop_assert_eq!(trace::parse("made", to_csv(&made).as_bytes()).unwrap(), made);
+            }
+        }
+    }
 
     #[test]
     fn requests_become_invocations() {

@@ -109,13 +109,13 @@ impl<'a> Workload<'a> {
             );
         }
         let mut invocations = self.draw(amount);
+        // As drawn, too: what was moved to the limit is not made good again.
+        let drawn_in_time = in_time(&invocations);
         stretch_to(&mut invocations, amount.load, amount.cpus);
-        match invocations.last() {
-            Some(last) if last.arrival_us >= MAX_US => {
-                bail!("the workload would last longer than 115 days: want a higher load, a lower scale or fewer invocations")
-            }
-            _ => Ok(invocations),
+        if !drawn_in_time || !in_time(&invocations) {
+            bail!("the workload would last longer than 115 days: want a higher load, a lower scale or fewer invocations");
         }
+        Ok(invocations)
     }
 
     /// The invocations with their arrivals as drawn.
@@ -165,6 +165,13 @@ pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
     for one in invocations {
         one.arrival_us = ((one.arrival_us as f64 * factor).round() as u64).min(MAX_US);
     }
+}
+
+/// Whether no arrival had to be moved to [`MAX_US`].
+pub fn in_time(invocations: &[Invocation]) -> bool {
+    invocations
+        .last()
+        .is_none_or(|last| last.arrival_us < MAX_US)
 }
 
 /// Rounds a service time to whole microseconds, 1 to [`MAX_SERVICE_US`].

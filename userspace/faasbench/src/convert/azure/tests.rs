@@ -1,6 +1,7 @@
 use super::super::shared;
 use super::*;
-use crate::trace::offered_load;
+use crate::trace::{self, hex_sha256, offered_load, to_csv};
+use proptest::prelude::*;
 use std::fs::File;
 
 const DURATIONS: &str = "HashOwner,HashApp,HashFunction,Average,Count,Minimum,Maximum,\
@@ -248,6 +249,70 @@ fn files_that_are_not_the_trace_are_refused() {
         error.to_string(),
         "d.csv:1: there is no column HashFunction"
     );
+}
+
+/// Golden: a change here changes published workloads.
+#[test]
+fn the_seed_determines_every_byte() {
+    let durations = constant("f", 20) + "o,a,g,50,9,0,100,0,1,25,50,75,99,100\n";
+    let hash = |between, seed| {
+        let options = Options {
+            between,
+            seed,
+            ..options()
+        };
+        let counts = "1,2\no,a,f,http,90,90\no,a,g,http,30,30\n";
+        let converted = run(counts, &durations, &options).unwrap();
+        hex_sha256(to_csv(&converted.invocations).as_bytes())[..16].to_string()
+    };
+    assert_ne!(hash(Between::Linear, 1), hash(Between::Linear, 2));
+    let found = [hash(Between::Linear, 1), hash(Between::Log, 1)];
+    assert_eq!(found, ["a15e45f7467d8808", "9e8313292661341d"]);
+}
+
+proptest! {
+    /// Rows made of pieces that fit and pieces that do not: nothing panics, and
+    /// what is converted is a trace.
+    #[test]
+    fn any_files_give_a_trace_or_an_error(
+        counts in prop::collection::vec(any_row(6), 0..9),
+        durations in prop::collection::vec(any_row(14), 0..9),
+        drop_top in 0..3usize,
+        functions in prop::option::of(1..4usize),
+        cap_top in prop::option::of(0.0001..1.0f64),
+        log in any::<bool>(),
+        scale in 0.001..1000.0f64,
+        seed in any::<u64>(),
+    ) {
+        let options = Options {
+            drop_top,
+            functions,
+            cap_top,
+            between: if log { Between::Log } else { Between::Linear },
+            scale,
+            seed,
+            pick: Pick::Sample,
+            ..options()
+        };
+        let counts = format!("1,2\n{}o,a,f,http,3,4\n", counts.concat());
+        let durations = format!("{}{}", constant("f", 5), durations.concat());
+        if let Ok(converted) = run(&counts, &durations, &options) {
+            let text = to_csv(&converted.invocations);
+            prop_assert_eq!(trace::parse("made", text.as_bytes()).unwrap(), converted.invocations);
+        }
+    }
+}
+
+/// A row of about this number of fields.
+fn any_row(fields: usize) -> impl Strategy<Value = String> {
+    let field = prop_oneof![
+        8 => prop::sample::select(vec!["o", "a", "f", "g", "1", "7", "30"]),
+        1 => prop::sample::select(vec!["", "-1", "x", "99999999999", "\"q\"", "\"", "nan", "\u{e9}"]),
+    ];
+    let count = prop_oneof![9 => fields..=fields, 1 => 0..20usize];
+    count.prop_flat_map(move |count| {
+        prop::collection::vec(field.clone(), count).prop_map(|row| row.join(",") + "\n")
+    })
 }
 
 /// The converted sample of this number of functions, if it is here.
