@@ -61,6 +61,15 @@ impl Bursts {
     fn share(&self) -> f64 {
         self.burst_gaps / (self.burst_gaps + self.quiet_gaps)
     }
+
+    /// Mean duration of a state in mean gaps.
+    fn length(&self, burst: bool) -> f64 {
+        if burst {
+            self.burst_gaps
+        } else {
+            self.quiet_gaps
+        }
+    }
 }
 
 /// Groups of invocations that arrive in the same microsecond, evenly spread
@@ -101,12 +110,12 @@ pub struct Process<'a> {
     /// Mean of the gaps to replay.
     replayed_us: f64,
     now_us: f64,
-    phase: Phase,
+    state: State,
 }
 
 /// Where a bursty process is.
 #[derive(Debug)]
-struct Phase {
+struct State {
     random: Random,
     burst: bool,
     /// What is left of it, in mean gaps.
@@ -141,7 +150,7 @@ impl<'a> Process<'a> {
                 _ => 0.0,
             },
             now_us: 0.0,
-            phase: Phase {
+            state: State {
                 random,
                 burst,
                 left,
@@ -166,7 +175,7 @@ impl<'a> Process<'a> {
         match self.arrivals {
             Arrivals::Poisson => unit,
             Arrivals::Uniform => 1.0,
-            Arrivals::Bursty(bursts) => self.phase.gap(bursts, unit),
+            Arrivals::Bursty(bursts) => self.state.gap(bursts, unit),
             Arrivals::Replay(gaps) => match (index as usize).checked_sub(1) {
                 Some(before) => gaps[before % gaps.len()] as f64 / self.replayed_us,
                 None => 0.0,
@@ -175,18 +184,7 @@ impl<'a> Process<'a> {
     }
 }
 
-impl Bursts {
-    /// Mean duration of a state in mean gaps.
-    fn length(&self, burst: bool) -> f64 {
-        if burst {
-            self.burst_gaps
-        } else {
-            self.quiet_gaps
-        }
-    }
-}
-
-impl Phase {
+impl State {
     /// The time in which `unit` invocations are expected, across as many
     /// bursts as that takes: with an exponential `unit` this is the gap.
     fn gap(&mut self, bursts: &Bursts, mut unit: f64) -> f64 {

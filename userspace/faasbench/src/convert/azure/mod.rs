@@ -11,10 +11,11 @@
 //! - An arrival is uniform within its minute.
 //! - A service time comes from the function's percentiles: the inverse of its
 //!   distribution function is a straight line from each percentile to the
-//!   next, or a straight line of the logarithms ([`Between`]). There is nothing
-//!   from the 75th to the 99th percentile, where a straight line is far above
-//!   a long tail: in samples of 100 and 500 functions the mean is 55 % and 21 %
-//!   above that of the files' own averages, with logarithms 28 % and 10 %.
+//!   next, or a straight line of the logarithms ([`Between`]). The files have
+//!   nothing from the 75th to the 99th percentile, and a straight line between
+//!   them is far above a long tail: in samples of 100 and 500 functions the
+//!   mean is 55 % and 21 % above that of the files' own averages, with
+//!   logarithms 28 % and 10 %.
 //!
 //! What to keep in mind: the durations are wall-clock times, with what
 //! functions waited for in them; the percentiles are of averages over 30 s, so
