@@ -1,0 +1,129 @@
+//! What a case is, and what it is given to work with.
+
+use std::cell::RefCell;
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{ensure, Result};
+
+use crate::clock::{ms, now};
+use crate::process::{chain, Process};
+use crate::scheduler::Scheduler;
+
+/// One behaviour.
+pub struct Case {
+    /// What `tests/run` calls it.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// Checks it: an error is a failure, or a [`Skip`].
+    pub run: fn(&Bench) -> Result<()>,
+}
+
+/// The reason for which a case cannot be tried on this machine.
+#[derive(Debug)]
+pub struct Skip(pub &'static str);
+
+impl Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// What a case works with.
+pub struct Bench<'a> {
+    scx_sfs: &'a Path,
+    cpus: usize,
+    notes: RefCell<File>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench for the given program, on a machine with `cpus` CPUs; what the
+    /// case says goes to `notes`.
+    pub fn new(scx_sfs: &'a Path, cpus: usize, notes: File) -> Self {
+        let notes = RefCell::new(notes);
+        Self {
+            scx_sfs,
+            cpus,
+            notes,
+        }
+    }
+
+    /// Returns the path of the loader.
+    pub fn program(&self) -> &Path {
+        self.scx_sfs
+    }
+
+    /// Returns how many CPUs there are.
+    pub fn cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// Prints what has been measured, as a diagnostic of the case.
+    pub fn say(&self, text: impl Display) {
+        // Nothing is left to do if not even this works.
+        let _ = writeln!(self.notes.borrow_mut(), "{text}");
+    }
+
+    /// Loads the scheduler with the given options, a line of words.
+    ///
+    /// # Errors
+    ///
+    /// It does not load.
+    pub fn load(&self, options: &str) -> Result<Scheduler> {
+        let options: Vec<&str> = options.split_whitespace().collect();
+        Scheduler::start(self.scx_sfs, &options)
+    }
+
+    /// Keeps all CPUs busy with FAIR work: one hog for each, all of them demoted.
+    ///
+    /// # Errors
+    ///
+    /// They are not demoted.
+    pub fn demoted_hogs(&self, scheduler: &Scheduler) -> Result<Vec<Process>> {
+        let hogs = self.each_cpu(|_| Process::hog())?;
+        let demoted = hogs.len() as u64;
+        scheduler.wait_for("the hogs' demotion", |stats| stats.demotions >= demoted)?;
+        Ok(hogs)
+    }
+
+    /// Keeps all CPUs busy with FILTER work that never ends, and a queue of as
+    /// many behind it: invocations of 10 ms, each of which forks the next one.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be so many processes.
+    pub fn saturate_filter(&self) -> Result<Vec<Process>> {
+        (0..2 * self.cpus).map(|_| chain(ms(10))).collect()
+    }
+
+    /// Returns what `make` makes for each CPU.
+    ///
+    /// # Errors
+    ///
+    /// It cannot.
+    pub fn each_cpu<T>(&self, make: impl FnMut(usize) -> Result<T>) -> Result<Vec<T>> {
+        (0..self.cpus).map(make).collect()
+    }
+
+    /// Prints that something has been measured and must not exceed `limit`.
+    ///
+    /// # Errors
+    ///
+    /// It does.
+    pub fn at_most(&self, what: &str, measured: Duration, limit: Duration) -> Result<()> {
+        self.say(format_args!("{what}: {measured:?} (limit {limit:?})"));
+        ensure!(measured <= limit, "{what} took {measured:?}");
+        Ok(())
+    }
+}
+
+/// Stops a stopwatch that was started at `start`.
+pub fn since(start: Duration) -> Duration {
+    now() - start
+}

@@ -1,0 +1,134 @@
+//! Loading, unloading, and what happens when it goes wrong.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Result};
+use nix::sys::signal::Signal;
+
+use crate::case::{since, Bench, Case};
+use crate::clock::{ms, now, sleep, wait_until};
+use crate::process::{fork_burst, Process, PATIENCE};
+use crate::scheduler::{ops, output_of, state, wait_until_disabled};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "loads_and_stops_on_sigint",
+        about: "enabled under its name; SIGINT unloads it with exit status 0",
+        run: |bench| loads_and_stops_on(bench, Signal::SIGINT),
+    },
+    Case {
+        name: "loads_and_stops_on_sigterm",
+        about: "the same with SIGTERM",
+        run: |bench| loads_and_stops_on(bench, Signal::SIGTERM),
+    },
+    Case {
+        name: "survives_sigkill_of_the_loader",
+        about: "the machine is back on EEVDF at once, and loading again works",
+        run: survives_sigkill_of_the_loader,
+    },
+    Case {
+        name: "refuses_a_second_loader",
+        about: "the second says why it does not load, the first goes on",
+        run: refuses_a_second_loader,
+    },
+    Case {
+        name: "unloads_with_full_queues",
+        about: "what waits in FILTER and in FAIR goes on under EEVDF",
+        run: unloads_with_full_queues,
+    },
+    Case {
+        name: "loads_and_unloads_20_times",
+        about: "20 cycles under load leave every task running",
+        run: loads_and_unloads_20_times,
+    },
+];
+
+/// A task gets its CPU time on whatever scheduler there is.
+fn ensure_tasks_run() -> Result<()> {
+    Process::burner(ms(5))?.wait()
+}
+
+fn loads_and_stops_on(bench: &Bench, signal: Signal) -> Result<()> {
+    let scheduler = bench.load("")?;
+    let ops = ops();
+    bench.say(format_args!("ops: {ops}"));
+    ensure!(ops.starts_with("sfs_"), "its name is {ops}");
+    ensure_tasks_run()?;
+    ensure!(scheduler.stats()?.completions >= 1, "no invocation counted");
+
+    let (status, log) = scheduler.stop(signal)?;
+    ensure!(status.code() == Some(0), "{status}: {log}");
+    ensure!(
+        log.contains("unregistered from user space"),
+        "exit kind: {log}"
+    );
+    ensure_tasks_run()
+}
+
+fn survives_sigkill_of_the_loader(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 5000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let (status, _) = scheduler.stop(Signal::SIGKILL)?;
+    ensure!(status.code().is_none(), "{status}");
+    ensure_tasks_run()?;
+    drop(hogs);
+
+    let scheduler = bench.load("")?;
+    ensure_tasks_run()?;
+    scheduler.finish()
+}
+
+fn refuses_a_second_loader(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("")?;
+    let second = output_of(&mut std::process::Command::new(bench.program()))?;
+    let said = String::from_utf8_lossy(&second.stderr);
+    bench.say(format_args!("{}: {}", second.status, said.trim()));
+    ensure!(!second.status.success(), "it does not fail");
+    ensure!(
+        said.contains("another sched_ext scheduler is loaded (sfs_"),
+        "it does not say why"
+    );
+    ensure!(state() == "enabled", "the first one is {}", state());
+    ensure_tasks_run()?;
+    ensure!(scheduler.stats()?.arrivals > 0, "the first does not count");
+    scheduler.finish()
+}
+
+fn unloads_with_full_queues(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let burst = fork_burst(2 * bench.cpus(), Duration::MAX)?;
+    let start = now();
+    scheduler.finish()?;
+    // The kernel's own queue, which it uses meanwhile, is first in, first out,
+    // and has kernel threads wait behind all of these.
+    bench.at_most("unload", since(start), ms(5000))?;
+
+    let before: Vec<_> = burst.iter().chain(&hogs).map(|one| one.cpu()).collect();
+    let mut all = burst.iter().chain(&hogs).zip(before);
+    let go_on = all.all(|(one, cpu)| wait_until(PATIENCE, || one.cpu() > cpu));
+    ensure!(go_on, "a task does not run any more");
+    Ok(())
+}
+
+fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
+    // Load that leaves time for the verifier, or 20 cycles would take minutes.
+    let blockers = bench.each_cpu(|_| {
+        Process::spawn(|report| loop {
+            report.burn(ms(1));
+            sleep(ms(5));
+        })
+    })?;
+    for _ in 0..20 {
+        let before: Vec<_> = blockers.iter().map(|one| one.cpu()).collect();
+        let scheduler = bench.load("")?;
+        sleep(ms(50));
+        scheduler.finish()?;
+        let go_on = blockers
+            .iter()
+            .zip(before)
+            .all(|(one, cpu)| one.cpu() > cpu);
+        ensure!(go_on, "a task does not run any more");
+    }
+    wait_until_disabled()
+}

@@ -1,0 +1,163 @@
+//! Behaviour of scx_sfs in a live kernel: one small case for one behaviour, run
+//! one after another, reported as TAP. It loads schedulers and keeps all CPUs
+//! busy: run it in a virtual machine (tests/run).
+
+mod case;
+mod cases;
+mod clock;
+mod process;
+mod report;
+mod runner;
+mod scheduler;
+mod trace;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure, Context, Result};
+use nix::sys::prctl::set_child_subreaper;
+use nix::unistd::geteuid;
+
+use case::Case;
+use runner::Verdict;
+
+const USAGE: &str = "usage: sfs_behaviour [--list] [--scx-sfs PATH] [CASE...]
+  --list          prints the cases and exits
+  --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
+  CASE            runs these cases only; a trailing * stands for anything
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("Bail out! {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs what the command line asks for; returns whether all is well.
+fn run() -> Result<bool> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    if options.help {
+        print!("{USAGE}");
+        return Ok(true);
+    }
+    let cases = options.cases()?;
+    if options.list {
+        for case in cases {
+            println!("{:36} {}", case.name, case.about);
+        }
+        return Ok(true);
+    }
+    prepare()?;
+    run_all(&cases, &options.program()?)
+}
+
+/// Checks that the machine is fit for the suite.
+fn prepare() -> Result<()> {
+    ensure!(geteuid().is_root(), "only root can load a scheduler");
+    ensure!(
+        scheduler::state() == "disabled",
+        "sched_ext is not free: its state is \"{}\"",
+        scheduler::state()
+    );
+    set_child_subreaper(true).context("cannot adopt orphans")
+}
+
+fn run_all(cases: &[&Case], program: &Path) -> Result<bool> {
+    let cpus = std::thread::available_parallelism()?.get();
+    ensure!(cpus >= 2, "the cases need two CPUs or more");
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    println!("TAP version 14\n1..{}", cases.len());
+    for (number, case) in (1..).zip(cases) {
+        let start = clock::now();
+        let (verdict, notes) = runner::run(case, program, cpus)?;
+        let took = clock::now() - start;
+        let Case { name, about, .. } = case;
+        match verdict {
+            Verdict::Passed => {
+                passed += 1;
+                println!("ok {number} - {name} # {about}");
+            }
+            Verdict::Failed => {
+                failed += 1;
+                println!("not ok {number} - {name} # {about}");
+            }
+            Verdict::Skipped => {
+                skipped += 1;
+                let why = notes.last().map_or("", String::as_str);
+                println!("ok {number} - {name} # SKIP {why}");
+            }
+        }
+        for note in notes {
+            println!("#   {note}");
+        }
+        println!("#   {:.1} s", took.as_secs_f64());
+    }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    Ok(failed == 0)
+}
+
+#[derive(Default)]
+struct Options {
+    help: bool,
+    list: bool,
+    scx_sfs: Option<PathBuf>,
+    patterns: Vec<String>,
+}
+
+impl Options {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
+        let mut options = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--help" | "-h" => options.help = true,
+                "--list" => options.list = true,
+                "--scx-sfs" => {
+                    let path = arguments.next().context("--scx-sfs needs a path")?;
+                    options.scx_sfs = Some(path.into());
+                }
+                option if option.starts_with('-') => bail!("unknown option {option}\n{USAGE}"),
+                _ => options.patterns.push(argument),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Returns the cases asked for, in the suite's order.
+    fn cases(&self) -> Result<Vec<&'static Case>> {
+        let all = || cases::all();
+        for pattern in &self.patterns {
+            ensure!(
+                all().any(|case| matches(pattern, case.name)),
+                "there is no case \"{pattern}\"; --list shows them"
+            );
+        }
+        let wanted = |case: &&Case| {
+            self.patterns.is_empty() || self.patterns.iter().any(|one| matches(one, case.name))
+        };
+        Ok(all().filter(wanted).collect())
+    }
+
+    /// Returns the loader to test.
+    fn program(&self) -> Result<PathBuf> {
+        if let Some(path) = &self.scx_sfs {
+            return Ok(path.clone());
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path)
+            .map(|directory| directory.join("scx_sfs"))
+            .find(|path| path.exists())
+            .context("there is no scx_sfs in PATH; --scx-sfs tells where it is")
+    }
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}

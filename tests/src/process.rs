@@ -1,0 +1,290 @@
+//! The processes under test: forked from the case without exec, since a fork is
+//! all that an invocation needs.
+
+use std::ops::Deref;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Duration;
+
+use anyhow::{bail, ensure, Context, Result};
+use nix::sched::{sched_setaffinity, CpuSet};
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::unistd::{fork, ForkResult, Pid};
+
+use crate::clock::{now, sleep_until, wait_until};
+use crate::report::{Report, SharedReport};
+
+/// Longer than any process under test may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A child and its report. Dropping it ends the child.
+pub struct Process {
+    pid: Pid,
+    forked: Duration,
+    report: SharedReport,
+    status: Option<WaitStatus>,
+}
+
+impl Process {
+    /// Forks a child that does `work`.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be another process.
+    pub fn spawn(work: impl FnOnce(&Report)) -> Result<Self> {
+        let report = SharedReport::new()?;
+        let forked = now();
+        // SAFETY: a case has a single thread, so that the child may do all that
+        // its parent might.
+        match unsafe { fork() }.context("cannot fork")? {
+            ForkResult::Child => run_child(&report, work),
+            ForkResult::Parent { child } => Ok(Self {
+                pid: child,
+                forked,
+                report,
+                status: None,
+            }),
+        }
+    }
+
+    /// Forks a child that burns `demand` of CPU time.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be another process.
+    pub fn burner(demand: Duration) -> Result<Self> {
+        Self::spawn(|report| report.burn(demand))
+    }
+
+    /// Forks a child that burns CPU time until it is killed.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be another process.
+    pub fn hog() -> Result<Self> {
+        Self::burner(Duration::MAX)
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns the time from the fork to the child's first instruction.
+    pub fn start_delay(&self) -> Duration {
+        self.started().map_or(Duration::MAX, |at| at - self.forked)
+    }
+
+    /// Returns the time from the fork to the end of the work.
+    pub fn turnaround(&self) -> Duration {
+        self.ended().map_or(Duration::MAX, |at| at - self.forked)
+    }
+
+    /// Waits for the child to end by itself.
+    ///
+    /// # Errors
+    ///
+    /// It does not end, or it fails.
+    pub fn wait(&mut self) -> Result<()> {
+        let pid = self.pid;
+        if wait_until(PATIENCE, || self.has_ended()) {
+            return match self.status {
+                Some(WaitStatus::Exited(_, 0)) => Ok(()),
+                status => bail!("process {pid} has failed: {status:?}"),
+            };
+        }
+        bail!("process {pid} has not ended after {PATIENCE:?}")
+    }
+
+    /// Returns whether the child has ended.
+    pub fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            match waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) | Err(_) => {}
+                Ok(status) => self.status = Some(status),
+            }
+        }
+        self.status.is_some()
+    }
+}
+
+/// The child's life. It never returns into the case that forked it.
+fn run_child(report: &Report, work: impl FnOnce(&Report)) -> ! {
+    report.start();
+    let result = catch_unwind(AssertUnwindSafe(|| work(report)));
+    report.end();
+    // SAFETY: ends the process; what the parent has buffered is the parent's.
+    unsafe { libc::_exit(if result.is_ok() { 0 } else { 101 }) }
+}
+
+impl Deref for Process {
+    type Target = Report;
+
+    fn deref(&self) -> &Report {
+        &self.report
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.report.stop();
+        if !self.has_ended() {
+            let _ = kill(self.pid, Signal::SIGKILL);
+            let _ = waitpid(self.pid, None);
+        }
+    }
+}
+
+/// Waits for all of them to end by themselves.
+///
+/// # Errors
+///
+/// One does not, or fails.
+pub fn wait_for_all(processes: &mut [Process]) -> Result<()> {
+    processes.iter_mut().try_for_each(Process::wait)
+}
+
+/// Forks `count` processes that do `work` in one go: as a real-time process that
+/// none of them can hold up, which steps back before the first has ended.
+///
+/// # Errors
+///
+/// There cannot be so many processes.
+pub fn fork_together(count: usize, work: impl Fn(&Report)) -> Result<Vec<Process>> {
+    as_real_time(|| (0..count).map(|_| Process::spawn(&work)).collect())
+}
+
+/// Forks `count` burners in one go.
+///
+/// # Errors
+///
+/// There cannot be so many processes.
+pub fn fork_burst(count: usize, demand: Duration) -> Result<Vec<Process>> {
+    fork_together(count, |report| report.burn(demand))
+}
+
+/// Forks `count` processes that do nothing, one every `interval` sharp, and waits
+/// for them.
+///
+/// # Errors
+///
+/// There cannot be so many processes.
+pub fn fork_every(interval: Duration, count: u32) -> Result<()> {
+    let mut processes: Vec<Process> = as_real_time(|| {
+        let start = now();
+        let due = |i| start + i * interval;
+        (0..count)
+            .map(|i| {
+                sleep_until(due(i));
+                Process::spawn(|_| {})
+            })
+            .collect()
+    })?;
+    wait_for_all(&mut processes)
+}
+
+/// Does `work` with real-time priority, so that no load can delay it.
+///
+/// # Errors
+///
+/// Those of `work`, or the kernel refuses.
+pub fn as_real_time<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let me = Pid::from_raw(0);
+    set_policy(me, libc::SCHED_FIFO)?;
+    let result = work();
+    set_policy(me, libc::SCHED_OTHER)?;
+    result
+}
+
+/// Starts a chain of invocations: each burns `demand`, forks the next one, and
+/// ends. The chain ends when it is dropped.
+///
+/// # Errors
+///
+/// There cannot be another process.
+pub fn chain(demand: Duration) -> Result<Process> {
+    Process::spawn(|report| run_chain(report, demand))
+}
+
+/// Starts a chain whose invocations are all pinned to `cpu`.
+///
+/// # Errors
+///
+/// There cannot be another process.
+pub fn chain_on(cpu: usize, demand: Duration) -> Result<Process> {
+    Process::spawn(|report| {
+        pin_self(cpu);
+        run_chain(report, demand);
+    })
+}
+
+fn run_chain(report: &Report, demand: Duration) {
+    while !report.is_stopped() {
+        report.burn(demand);
+        // SAFETY: the process has a single thread.
+        match unsafe { fork() } {
+            Ok(ForkResult::Child) => {}
+            _ => return,
+        }
+    }
+}
+
+/// Confines `pid` (0: the caller) to `cpus`.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub fn confine(pid: Pid, cpus: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu).context("no such CPU")?;
+    }
+    sched_setaffinity(pid, &set).with_context(|| format!("cannot confine {pid} to {cpus:?}"))
+}
+
+/// Confines the calling process to `cpu`, and panics if it cannot.
+#[allow(
+    clippy::expect_used,
+    reason = "for children: a panic is their way to fail"
+)]
+pub fn pin_self(cpu: usize) {
+    confine(Pid::from_raw(0), &[cpu]).expect("cannot be pinned");
+}
+
+/// The kernel's number for the policy of sched_ext tasks.
+pub const SCHED_EXT: i32 = 7;
+
+/// Gives `pid` (0: the caller) a scheduling policy; real-time priority 1 where
+/// the policy has priorities. Its children start with SCHED_OTHER.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub fn set_policy(pid: Pid, policy: i32) -> Result<()> {
+    let real_time = policy == libc::SCHED_FIFO || policy == libc::SCHED_RR;
+    let parameter = libc::sched_param {
+        sched_priority: real_time.into(),
+    };
+    let policy = policy | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: `parameter` outlives the call.
+    let result = unsafe { libc::sched_setscheduler(pid.as_raw(), policy, &raw const parameter) };
+    ensure!(
+        result == 0,
+        "cannot set policy {policy} of {pid}: {}",
+        std::io::Error::last_os_error()
+    );
+    Ok(())
+}
+
+/// Sets the nice value of `pid`.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub fn set_nice(pid: Pid, nice: i32) -> Result<()> {
+    // SAFETY: takes plain numbers only.
+    let result =
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, pid.as_raw().unsigned_abs(), nice) };
+    ensure!(result == 0, "cannot set the nice value of {pid}");
+    Ok(())
+}

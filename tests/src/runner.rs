@@ -1,0 +1,130 @@
+//! Runs one case in a process of its own, so that a panic, a hang or a leftover
+//! child of one case is nothing to the next.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{killpg, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::{fork, setpgid, ForkResult, Pid};
+
+use crate::case::{Bench, Case, Skip};
+use crate::scheduler::wait_until_disabled;
+
+/// A case that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const PASSED: i32 = 0;
+const FAILED: i32 = 1;
+const SKIPPED: i32 = 2;
+
+/// How a case has ended.
+pub enum Verdict {
+    /// As it should.
+    Passed,
+    /// Its notes say why.
+    Failed,
+    /// Its last note says why.
+    Skipped,
+}
+
+/// Runs `case`; returns how it has ended, and its notes.
+///
+/// # Errors
+///
+/// It could not be run at all.
+pub fn run(case: &Case, scx_sfs: &Path, cpus: usize) -> Result<(Verdict, Vec<String>)> {
+    let path = std::env::temp_dir().join("sfs_behaviour.notes");
+    fs::write(&path, "").context("cannot write notes")?;
+    // SAFETY: this process has a single thread.
+    let verdict = match unsafe { fork() }.context("cannot fork")? {
+        ForkResult::Child => run_child(case, scx_sfs, cpus, &path),
+        ForkResult::Parent { child } => verdict_of(child, &path)?,
+    };
+    let notes = fs::read_to_string(&path).context("cannot read notes")?;
+    Ok((verdict, notes.lines().map(str::to_owned).collect()))
+}
+
+fn open_notes(path: &PathBuf) -> Option<File> {
+    OpenOptions::new().append(true).open(path).ok()
+}
+
+fn add_note(path: &PathBuf, note: &str) {
+    if let Some(file) = open_notes(path) {
+        Bench::new(Path::new(""), 0, file).say(note);
+    }
+}
+
+fn run_child(case: &Case, scx_sfs: &Path, cpus: usize, path: &PathBuf) -> ! {
+    let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+    let panic_path = path.clone();
+    // Children that the case forks inherit this.
+    std::panic::set_hook(Box::new(move |info| {
+        add_note(&panic_path, &info.to_string())
+    }));
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let notes = open_notes(path).context("cannot write notes")?;
+        (case.run)(&Bench::new(scx_sfs, cpus, notes))
+    }));
+    std::process::exit(match result {
+        Ok(Ok(())) => PASSED,
+        Ok(Err(error)) => {
+            add_note(path, &format!("{error:#}"));
+            if error.is::<Skip>() {
+                SKIPPED
+            } else {
+                FAILED
+            }
+        }
+        Err(_) => FAILED,
+    })
+}
+
+/// Waits for the case, ends all that it has left running, and leaves the machine
+/// on its default scheduler.
+fn verdict_of(child: Pid, path: &PathBuf) -> Result<Verdict> {
+    let in_time = wait_for_end(child)?;
+    // Until it is reaped, its process group cannot be that of anybody else.
+    let _ = killpg(child, Signal::SIGKILL);
+    let status = waitpid(child, None).context("the case has vanished")?;
+    reap_orphans();
+    let clean = wait_until_disabled();
+
+    let mut verdict = match status {
+        WaitStatus::Exited(_, PASSED) => Verdict::Passed,
+        WaitStatus::Exited(_, SKIPPED) => Verdict::Skipped,
+        _ => Verdict::Failed,
+    };
+    if !in_time {
+        add_note(path, &format!("ended after {LIMIT:?}"));
+        verdict = Verdict::Failed;
+    }
+    if let Err(error) = clean {
+        add_note(path, &format!("after the case: {error:#}"));
+        verdict = Verdict::Failed;
+    }
+    Ok(verdict)
+}
+
+/// Returns whether `child` has ended in time. It is not reaped.
+fn wait_for_end(child: Pid) -> Result<bool> {
+    // SAFETY: takes plain numbers; the descriptor that it returns is ours alone.
+    let fd = unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, child.as_raw(), 0);
+        OwnedFd::from_raw_fd(i32::try_from(fd)?)
+    };
+    let timeout = PollTimeout::try_from(LIMIT)?;
+    let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
+    Ok(poll(&mut fds, timeout).context("cannot wait for the case")? > 0)
+}
+
+/// Reaps what the case's processes have left behind: this process is their
+/// subreaper.
+fn reap_orphans() {
+    while waitpid(None::<Pid>, None).is_ok() {}
+}

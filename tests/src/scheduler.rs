@@ -1,0 +1,234 @@
+//! The scheduler under test: starting and stopping scx_sfs, what the kernel says
+//! about it, and its statistics.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{bail, ensure, Context, Result};
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+use scx_stats::StatsClient;
+use serde::Deserialize;
+
+use crate::clock::wait_until;
+
+const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+
+/// Loading takes about a second on an idle emulated machine, and several on a
+/// busy one.
+const LOAD_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long unloading may take, and the answer to a request for statistics.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Statistics as scx_sfs serves them, since load.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[allow(missing_docs, reason = "scx_sfs --help-stats describes them")]
+pub struct Stats {
+    pub mode: u64,
+    pub slice_us: u64,
+    pub mean_iat_us: u64,
+    pub cpus: u64,
+    pub arrivals: u64,
+    pub completions: u64,
+    pub completions_in_credit: u64,
+    pub demotions: u64,
+    pub preemptions: u64,
+    pub io_returns: u64,
+    pub filter_starts: u64,
+    pub queue_delay_max_us: u64,
+    pub fair_turns_due: u64,
+    pub overloads: u64,
+    pub moved: u64,
+    pub relieved: u64,
+    pub pinned: u64,
+    pub lost_events: u64,
+}
+
+/// A running scx_sfs. Dropping it kills the loader.
+pub struct Scheduler {
+    loader: Child,
+    log: PathBuf,
+}
+
+impl Scheduler {
+    /// Starts `program` with `arguments` and waits until the kernel has enabled
+    /// the scheduler.
+    ///
+    /// # Errors
+    ///
+    /// It ends instead, or takes too long.
+    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
+        let log = std::env::temp_dir().join("scx_sfs.log");
+        let errors = fs::File::create(&log).context("cannot write the loader's log")?;
+        let loader = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut scheduler = Self { loader, log };
+        scheduler.wait_until_enabled()?;
+        Ok(scheduler)
+    }
+
+    fn wait_until_enabled(&mut self) -> Result<()> {
+        let mut ended = None;
+        let done = wait_until(LOAD_LIMIT, || {
+            ended = self.loader.try_wait().ok().flatten();
+            ended.is_some() || state() == "enabled"
+        });
+        match ended {
+            Some(status) => bail!("scx_sfs has ended ({status}): {}", self.log()),
+            None if !done => bail!("scx_sfs is not loaded after {LOAD_LIMIT:?}: {}", self.log()),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the loader's process id.
+    pub fn pid(&self) -> Pid {
+        Pid::from_raw(self.loader.id().cast_signed())
+    }
+
+    /// Returns what the loader has said on standard error.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Sends `signal` to the loader.
+    ///
+    /// # Errors
+    ///
+    /// It is gone.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill(self.pid(), signal).with_context(|| format!("cannot send {signal} to the loader"))
+    }
+
+    /// Returns whether the loader is still there.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.loader.try_wait(), Ok(None))
+    }
+
+    /// Sends `signal` and waits until the loader has ended and the machine is
+    /// back on its default scheduler. Returns how the loader has ended, and
+    /// what it has said.
+    ///
+    /// # Errors
+    ///
+    /// It does not end, or the kernel keeps the scheduler.
+    pub fn stop(mut self, signal: Signal) -> Result<(ExitStatus, String)> {
+        self.signal(signal)?;
+        let ended = wait_until(ANSWER_LIMIT, || !self.is_alive());
+        ensure!(ended, "scx_sfs does not end on {signal}: {}", self.log());
+        let status = self.loader.wait()?;
+        wait_until_disabled()?;
+        Ok((status, self.log()))
+    }
+
+    /// Stops the scheduler as an operator does, and expects no complaint.
+    ///
+    /// # Errors
+    ///
+    /// The loader fails; then the kernel may have ejected the scheduler.
+    pub fn finish(self) -> Result<()> {
+        let (status, log) = self.stop(Signal::SIGINT)?;
+        ensure!(status.success(), "scx_sfs has failed ({status}): {log}");
+        ensure!(
+            log.contains("unregistered from user space"),
+            "the exit is not one that was asked for: {log}"
+        );
+        Ok(())
+    }
+
+    /// Returns the statistics since load.
+    ///
+    /// # Errors
+    ///
+    /// The loader does not answer.
+    pub fn stats(&self) -> Result<Stats> {
+        // A connection of its own: counters are since load in its first answer.
+        let limit = u64::try_from(ANSWER_LIMIT.as_millis())?;
+        StatsClient::new()
+            .connect(Some(limit))
+            .and_then(|mut client| client.request("stats", Vec::new()))
+            .with_context(|| format!("no statistics from scx_sfs: {}", self.log()))
+    }
+
+    /// Waits until the statistics are as wanted, and returns them.
+    ///
+    /// # Errors
+    ///
+    /// They do not become so; `what` says what was waited for.
+    pub fn wait_for(&self, what: &str, wanted: impl Fn(&Stats) -> bool) -> Result<Stats> {
+        let mut stats = self.stats()?;
+        let done = wait_until(ANSWER_LIMIT, || match self.stats() {
+            Ok(latest) => {
+                stats = latest;
+                wanted(&stats)
+            }
+            Err(_) => false,
+        });
+        ensure!(done, "waited in vain for {what}: {stats:?}");
+        Ok(stats)
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            let _ = self.loader.kill();
+            let _ = self.loader.wait();
+            let _ = wait_until_disabled();
+        }
+    }
+}
+
+/// Runs `command` to its end and returns what it has said.
+///
+/// # Errors
+///
+/// It cannot be started.
+pub fn output_of(command: &mut Command) -> Result<Output> {
+    command
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run scx_sfs")
+}
+
+/// Returns the kernel's word for the state of sched_ext.
+pub fn state() -> String {
+    read(&format!("{SCHED_EXT}/state"))
+}
+
+/// Returns the name of the scheduler that is loaded, or an empty string.
+pub fn ops() -> String {
+    read(&format!("{SCHED_EXT}/root/ops"))
+}
+
+/// Returns how many schedulers have been enabled since boot.
+pub fn enable_seq() -> u64 {
+    read(&format!("{SCHED_EXT}/enable_seq"))
+        .parse()
+        .unwrap_or(0)
+}
+
+/// Waits until no scheduler is loaded.
+///
+/// # Errors
+///
+/// One stays.
+pub fn wait_until_disabled() -> Result<()> {
+    let done = wait_until(ANSWER_LIMIT, || state() == "disabled");
+    ensure!(done, "the scheduler {} stays: {}", ops(), state());
+    Ok(())
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}

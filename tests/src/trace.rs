@@ -1,0 +1,125 @@
+//! What the kernel traces: context switches, and the dump of the scheduler.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::unistd::Pid;
+
+use crate::process::Process;
+
+const TRACING: &str = "/sys/kernel/tracing";
+
+/// A trace of some kinds of events, until it is dropped.
+pub struct Trace {
+    switches: Vec<PathBuf>,
+}
+
+impl Trace {
+    /// Starts to record `events`, each as `subsystem/name`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not have them.
+    pub fn start(events: &[&str]) -> Result<Self> {
+        let path = |event: &&str| Path::new(TRACING).join("events").join(event).join("enable");
+        let switches: Vec<PathBuf> = events.iter().map(path).collect();
+        clear()?;
+        for switch in &switches {
+            fs::write(switch, "1")
+                .with_context(|| format!("cannot trace: {}", switch.display()))?;
+        }
+        Ok(Self { switches })
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        for switch in &self.switches {
+            let _ = fs::write(switch, "0");
+        }
+        let _ = clear();
+    }
+}
+
+/// Empties the trace.
+///
+/// # Errors
+///
+/// There is no trace.
+pub fn clear() -> Result<()> {
+    fs::write(format!("{TRACING}/trace"), "").context("cannot clear the trace")
+}
+
+/// Returns the trace.
+///
+/// # Errors
+///
+/// There is none.
+pub fn text() -> Result<String> {
+    fs::read_to_string(format!("{TRACING}/trace")).context("cannot read the trace")
+}
+
+/// One line of `sched/sched_switch`: a task leaves its CPU for another one.
+pub struct Switch<'a> {
+    /// The one that leaves.
+    pub from: i32,
+    /// Whether it has been made to leave.
+    pub involuntary: bool,
+    /// The one that comes.
+    pub to: i32,
+    /// Its name.
+    pub to_name: &'a str,
+}
+
+/// Returns the switches in a trace.
+pub fn switches(text: &str) -> impl Iterator<Item = Switch<'_>> {
+    text.lines().filter_map(|line| {
+        Some(Switch {
+            from: field(line, "prev_pid=")?.parse().ok()?,
+            involuntary: field(line, "prev_state=")?.starts_with('R'),
+            to: field(line, "next_pid=")?.parse().ok()?,
+            to_name: field(line, "next_comm=")?,
+        })
+    })
+}
+
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split_once(name)?.1.split_whitespace().next()
+}
+
+/// Returns who has taken the CPU from one of `victims`: other processes of this
+/// suite, that is. What kernel threads and the loader take is theirs by right.
+pub fn taken_by_our_own(text: &str, victims: &[Process]) -> Vec<i32> {
+    let ours = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    switches(text)
+        .filter(|switch| switch.involuntary && switch.to_name == ours.trim())
+        .filter(|switch| victims.iter().any(|one| one.pid().as_raw() == switch.from))
+        .map(|switch| switch.to)
+        .collect()
+}
+
+/// Returns when the task `pid` first got a CPU, as a trace of
+/// `sched/sched_switch` has it.
+pub fn first_run(text: &str, pid: Pid) -> Option<Duration> {
+    time_of(text, "sched_switch: ", "next_pid=", pid)
+}
+
+/// Returns the time from the wake-up of the new task `pid` to its first
+/// instruction, with `sched/sched_wakeup_new` traced as well.
+pub fn first_run_delay(text: &str, pid: Pid) -> Option<Duration> {
+    let woken = time_of(text, "sched_wakeup_new: ", "pid=", pid)?;
+    first_run(text, pid)?.checked_sub(woken)
+}
+
+/// Returns the time of the first `event` whose field `name` is `pid`.
+fn time_of(text: &str, event: &str, name: &str, pid: Pid) -> Option<Duration> {
+    let pid = pid.to_string();
+    let line = text
+        .lines()
+        .find(|line| line.contains(event) && field(line, name) == Some(&pid))?;
+    let time = line.split_once(event)?.0.split_whitespace().last()?;
+    let seconds = time.trim_end_matches(':').parse().ok()?;
+    Some(Duration::from_secs_f64(seconds))
+}
