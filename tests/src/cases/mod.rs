@@ -1,6 +1,8 @@
 //! The cases, in the order in which they run.
 
+mod credit;
 mod lifecycle;
+mod queues;
 
 use crate::case::Case;
 
@@ -8,6 +10,8 @@ use crate::case::Case;
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         lifecycle::CASES,
+        credit::CASES,
+        queues::CASES,
     ]
     .into_iter()
     .flatten()

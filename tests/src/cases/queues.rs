@@ -1,0 +1,137 @@
+//! FILTER before FAIR, FILTER in order, and FAIR not starved.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Result};
+
+use crate::case::{since, Bench, Case};
+use crate::clock::{ms, now, sleep, InStep};
+use crate::process::{fork_burst, wait_for_all, Process};
+use crate::trace::{self, Trace};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "filter_preempts_fair",
+        about: "a new process starts within 2 ms of its wake-up though hogs run on all CPUs",
+        run: filter_preempts_fair,
+    },
+    Case {
+        name: "filter_is_not_preempted_by_filter",
+        about: "many fresh processes: first in, first out, each without a switch",
+        run: filter_is_not_preempted_by_filter,
+    },
+    Case {
+        name: "hogs_progress_under_saturated_filter",
+        about: "FAIR's head waits no longer than --fair-max-wait-ms",
+        run: hogs_progress_under_saturated_filter,
+    },
+];
+
+fn filter_preempts_fair(bench: &Bench) -> Result<()> {
+    const TIMES: u64 = 40;
+    let scheduler = bench.load("--slice-us 10000 --no-overload")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let before = scheduler.stats()?;
+    let _in_step = InStep::start()?;
+    let _trace = Trace::start(&["sched/sched_switch", "sched/sched_wakeup_new"])?;
+    let mut processes = Vec::new();
+    for i in 0..TIMES {
+        // Another phase of the tick each time.
+        sleep(Duration::from_micros(5000 + 730 * i));
+        let mut process = Process::burner(ms(1))?;
+        // The case keeps its own CPU busy, or that would be free for the child.
+        let start = now();
+        while process.started().is_none() && since(start) < ms(20) {}
+        process.wait()?;
+        processes.push(process);
+    }
+    let text = trace::text()?;
+    let after = scheduler.stats()?;
+    let preemptions = after.preemptions - before.preemptions;
+    bench.say(format_args!("{preemptions} preemptions for {TIMES} forks"));
+    // On busy emulated CPUs the fork itself, and the first page faults, take
+    // milliseconds; what the scheduler answers for begins at the wake-up.
+    let from_fork = sorted(&processes, |one| Some(one.start_delay()));
+    let from_wake_up = sorted(&processes, |one| trace::first_run_delay(&text, one.pid()));
+    bench.say(format_args!("fork to start: {from_fork:?}"));
+    bench.say(format_args!("wake-up to start: {from_wake_up:?}"));
+    ensure!(
+        from_wake_up.len() == processes.len(),
+        "some are not in the trace"
+    );
+    bench.at_most(
+        "longest from wake-up",
+        from_wake_up[from_wake_up.len() - 1],
+        ms(2),
+    )?;
+    ensure!(preemptions >= TIMES, "{preemptions} preemptions");
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn sorted(processes: &[Process], delay: impl Fn(&Process) -> Option<Duration>) -> Vec<Duration> {
+    let mut delays: Vec<_> = processes.iter().filter_map(delay).collect();
+    delays.sort();
+    delays
+}
+
+fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
+    let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
+    let scheduler = bench.load(options)?;
+    let _trace = Trace::start(&["sched/sched_switch"])?;
+    let mut processes = fork_burst(3 * bench.cpus(), ms(20))?;
+    wait_for_all(&mut processes)?;
+    let text = trace::text()?;
+    let thieves = trace::taken_by_our_own(&text, &processes);
+    ensure!(thieves.is_empty(), "preempted by {thieves:?}");
+
+    let mut starts: Vec<Duration> = processes
+        .iter()
+        .filter_map(|one| trace::first_run(&text, one.pid()))
+        .collect();
+    let first = starts.iter().min().copied().unwrap_or_default();
+    for start in &mut starts {
+        *start -= first;
+    }
+    bench.say(format_args!("starts: {starts:?}"));
+    ensure!(starts.len() == processes.len(), "not all are in the trace");
+    // Two that get CPUs at the same time may start in either order, and emulated
+    // CPUs run in turn; the next in line on a CPU starts 20 ms later.
+    let in_order = starts.windows(2).all(|two| two[0] <= two[1] + ms(2));
+    ensure!(in_order, "they have not started in the order of arrival");
+    let stats = scheduler.stats()?;
+    ensure!(stats.demotions == 0, "{} demotions", stats.demotions);
+    ensure!(
+        stats.completions_in_credit == processes.len() as u64,
+        "{stats:?}"
+    );
+    scheduler.finish()
+}
+
+fn hogs_progress_under_saturated_filter(bench: &Bench) -> Result<()> {
+    const MAX_WAIT: Duration = ms(100);
+    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(300));
+    let before: Vec<Duration> = hogs.iter().map(|hog| hog.cpu()).collect();
+    for hog in &hogs {
+        hog.forget_gap();
+    }
+    sleep(ms(1500));
+    for (hog, before) in hogs.iter().zip(before) {
+        let progress = hog.cpu() - before;
+        bench.say(format_args!(
+            "a hog got {progress:?} in 1.5 s, longest gap {:?}, bound {MAX_WAIT:?}",
+            hog.longest_gap()
+        ));
+        ensure!(progress >= ms(30), "a hog hardly runs");
+        // The bound is for FAIR's head; behind it there are the other hogs.
+        ensure!(hog.longest_gap() <= 2 * MAX_WAIT, "a hog waits too long");
+    }
+    let stats = scheduler.stats()?;
+    bench.say(format_args!("{} due turns", stats.fair_turns_due));
+    ensure!(stats.fair_turns_due > 0, "no turn was due");
+    drop((hogs, chains));
+    scheduler.finish()
+}
