@@ -2,7 +2,9 @@
 
 mod credit;
 mod lifecycle;
+mod overload;
 mod queues;
+mod slice;
 
 use crate::case::Case;
 
@@ -12,6 +14,8 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         lifecycle::CASES,
         credit::CASES,
         queues::CASES,
+        slice::CASES,
+        overload::CASES,
     ]
     .into_iter()
     .flatten()
