@@ -3,6 +3,8 @@
 mod credit;
 mod lifecycle;
 mod overload;
+mod placement;
+mod policies;
 mod queues;
 mod slice;
 
@@ -16,6 +18,8 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         queues::CASES,
         slice::CASES,
         overload::CASES,
+        placement::CASES,
+        policies::CASES,
     ]
     .into_iter()
     .flatten()

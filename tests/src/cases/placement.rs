@@ -1,0 +1,218 @@
+//! CPUs: pinned tasks, migration, hotplug.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+
+use crate::case::{Bench, Case, Skip};
+use crate::clock::{burn, ms, sleep, wait_until};
+use crate::process::{chain_on, confine, pin_self, Process, PATIENCE};
+use crate::scheduler::{enable_seq, state, Scheduler};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "pinned_runs_in_filter",
+        about: "a fresh process pinned to a CPU full of hogs runs there at once",
+        run: pinned_runs_in_filter,
+    },
+    Case {
+        name: "pinned_runs_in_fair",
+        about: "demoted processes pinned to a CPU full of FILTER work progress",
+        run: pinned_runs_in_fair,
+    },
+    Case {
+        name: "migrates_while_running",
+        about: "a running process follows its affinity to every CPU",
+        run: migrates_while_running,
+    },
+    Case {
+        name: "migrates_while_queued",
+        about: "queued processes follow their affinity, and none is lost",
+        run: migrates_while_queued,
+    },
+    Case {
+        name: "migrates_while_blocked",
+        about: "a process wakes up on the CPU that it was given while it slept",
+        run: migrates_while_blocked,
+    },
+    Case {
+        name: "restarts_on_cpu_hotplug",
+        about: "a CPU goes and comes back under load: the loader restarts, no task is lost",
+        run: restarts_on_cpu_hotplug,
+    },
+];
+
+fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 20000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let before = scheduler.stats()?;
+    for cpu in 0..bench.cpus() {
+        let mut pinned = Process::spawn(|report| {
+            pin_self(cpu);
+            report.burn(ms(10));
+        })?;
+        pinned.wait()?;
+        ensure!(pinned.cpu_number() == cpu, "it runs elsewhere");
+        bench.at_most("turnaround", pinned.turnaround(), ms(25))?;
+    }
+    let after = scheduler.stats()?;
+    ensure!(after.pinned > before.pinned, "none counted as pinned");
+    ensure!(after.demotions == before.demotions, "one was demoted");
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn pinned_runs_in_fair(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let cpu = bench.cpus() - 1;
+    let pinned_hog = || {
+        Process::spawn(|report| {
+            pin_self(cpu);
+            report.burn(Duration::MAX);
+        })
+    };
+    let hogs = [pinned_hog()?, pinned_hog()?];
+    scheduler.wait_for("the hogs' demotion", |stats| stats.demotions >= 2)?;
+    let chains = (bench.saturate_filter()?, chain_on(cpu, ms(10))?);
+    sleep(ms(300));
+    let before = hogs.each_ref().map(|hog| hog.cpu());
+    hogs.iter().for_each(|hog| hog.forget_gap());
+    sleep(ms(1000));
+    for (hog, before) in hogs.iter().zip(before) {
+        let progress = hog.cpu() - before;
+        bench.say(format_args!(
+            "{progress:?} in 1 s on CPU {}, longest gap {:?}",
+            hog.cpu_number(),
+            hog.longest_gap()
+        ));
+        ensure!(hog.cpu_number() == cpu, "it runs elsewhere");
+        ensure!(progress >= ms(20), "it hardly runs");
+        // Two of them share the turns of one CPU.
+        ensure!(hog.longest_gap() <= ms(2 * 100), "it waits too long");
+    }
+    drop((hogs, chains));
+    scheduler.finish()
+}
+
+/// Waits until `hog` burns CPU time on `cpu`.
+fn expect_on(hog: &Process, cpu: usize) -> Result<()> {
+    let used = hog.cpu();
+    let there = wait_until(PATIENCE, || hog.cpu_number() == cpu && hog.cpu() > used);
+    ensure!(there, "it does not run on CPU {cpu}");
+    Ok(())
+}
+
+fn migrates_while_running(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 60000")?;
+    // With credit in the first rounds, demoted in the later ones.
+    let hog = Process::hog()?;
+    for cpu in (0..bench.cpus()).cycle().take(3 * bench.cpus()) {
+        confine(hog.pid(), &[cpu])?;
+        expect_on(&hog, cpu)?;
+    }
+    let stats = scheduler.stats()?;
+    ensure!(stats.demotions == 1, "{} demotions", stats.demotions);
+    drop(hog);
+    scheduler.finish()
+}
+
+fn migrates_while_queued(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 200000 --no-overload --fair-max-wait-ms 20")?;
+    // Three for each CPU: two of them wait, first in FILTER, later in FAIR.
+    let hogs: Result<Vec<_>> = (0..3 * bench.cpus()).map(|_| Process::hog()).collect();
+    let hogs = hogs?;
+    for round in 0..8 {
+        for (i, hog) in hogs.iter().enumerate() {
+            confine(hog.pid(), &[(i + round) % bench.cpus()])?;
+        }
+        sleep(ms(20));
+    }
+    for (i, hog) in hogs.iter().enumerate() {
+        expect_on(hog, (i + 7) % bench.cpus())?;
+    }
+    ensure!(scheduler.stats()?.pinned > 0, "none counted as pinned");
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn migrates_while_blocked(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 50000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    for cpu in 0..bench.cpus() {
+        let mut sleeper = Process::spawn(|report| {
+            burn(ms(2));
+            sleep(ms(40));
+            report.burn(ms(2));
+        })?;
+        sleep(ms(20));
+        confine(sleeper.pid(), &[cpu])?;
+        sleeper.wait()?;
+        ensure!(sleeper.cpu_number() == cpu, "it woke up elsewhere");
+        bench.at_most("turnaround", sleeper.turnaround(), ms(60))?;
+    }
+    drop(hogs);
+    scheduler.finish()
+}
+
+/// A CPU that is taken offline, and brought back at the end of the case.
+struct HotCpu(PathBuf);
+
+impl HotCpu {
+    /// Returns the last CPU, unless this machine cannot do without it.
+    fn last(bench: &Bench) -> Result<Self> {
+        let last = bench.cpus() - 1;
+        let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{last}/online"));
+        ensure!(
+            switch.exists(),
+            Skip("this kernel cannot take a CPU offline")
+        );
+        Ok(Self(switch))
+    }
+
+    /// Switches the CPU and waits until the scheduler is loaded anew.
+    fn switch(&self, online: bool, scheduler: &mut Scheduler) -> Result<()> {
+        let seq = enable_seq();
+        let value = if online { "1" } else { "0" };
+        fs::write(&self.0, value).with_context(|| format!("cannot write {}", self.0.display()))?;
+        let loaded = wait_until(PATIENCE, || enable_seq() > seq && state() == "enabled");
+        ensure!(loaded, "not loaded again: {}", scheduler.log());
+        ensure!(scheduler.is_alive(), "the loader is gone");
+        Ok(())
+    }
+}
+
+impl Drop for HotCpu {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "1");
+    }
+}
+
+fn restarts_on_cpu_hotplug(bench: &Bench) -> Result<()> {
+    let cpu = HotCpu::last(bench)?;
+    let mut scheduler = bench.load("--slice-us 10000")?;
+    let tasks = bench.each_cpu(|_| {
+        Process::spawn(|report| loop {
+            report.burn(ms(15));
+            sleep(ms(45));
+        })
+    })?;
+    for (online, cpus) in [(false, bench.cpus() - 1), (true, bench.cpus())] {
+        cpu.switch(online, &mut scheduler)?;
+        let stats = scheduler.wait_for("the CPUs", |stats| stats.cpus == cpus as u64)?;
+        let before: Vec<_> = tasks.iter().map(|task| task.cpu()).collect();
+        let mut all = tasks.iter().zip(before);
+        let run = all.all(|(task, used)| wait_until(PATIENCE, || task.cpu() > used));
+        ensure!(run, "a task is lost");
+        let mut fresh = Process::burner(ms(5))?;
+        fresh.wait()?;
+        bench.say(format_args!(
+            "online {online}: {} CPUs, turnaround of a new process {:?}",
+            stats.cpus,
+            fresh.turnaround()
+        ));
+    }
+    drop(tasks);
+    scheduler.finish()
+}
