@@ -2,6 +2,7 @@
 
 mod credit;
 mod lifecycle;
+mod operator;
 mod overload;
 mod placement;
 mod policies;
@@ -13,6 +14,7 @@ use crate::case::Case;
 /// Returns all cases.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
+        operator::CASES,
         lifecycle::CASES,
         credit::CASES,
         queues::CASES,

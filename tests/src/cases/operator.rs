@@ -1,0 +1,168 @@
+//! What an operator sees: bad input, statistics, the debug dump.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{ensure, Context, Result};
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::Pid;
+
+use crate::case::{Bench, Case};
+use crate::clock::{ms, sleep, wait_until};
+use crate::process::{Process, PATIENCE};
+use crate::scheduler::{output_of, state};
+use crate::trace::{self, Trace};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "refuses_bad_options",
+        about: "unknown, contradictory and absurd options: a sentence and a failure",
+        run: refuses_bad_options,
+    },
+    Case {
+        name: "informs_without_loading",
+        about: "--help, --version, --help-stats and --completions exit with 0",
+        run: informs_without_loading,
+    },
+    Case {
+        name: "needs_root",
+        about: "another user is told what is missing",
+        run: needs_root,
+    },
+    Case {
+        name: "monitor_prints_statistics",
+        about: "--monitor prints lines about the running scheduler and loads nothing",
+        run: monitor_prints_statistics,
+    },
+    Case {
+        name: "dump_shows_state",
+        about: "SysRq-D shows mode, S and the state of a task",
+        run: dump_shows_state,
+    },
+];
+
+/// Runs the loader to its end; returns its exit code and what it has said.
+fn run(bench: &Bench, options: &str) -> Result<(Option<i32>, String)> {
+    let mut command = Command::new(bench.program());
+    let output = output_of(command.args(options.split_whitespace()))?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((
+        output.status.code(),
+        String::from_utf8_lossy(&said).into_owned(),
+    ))
+}
+
+fn refuses_bad_options(bench: &Bench) -> Result<()> {
+    for (options, code, word) in [
+        ("--no-such-option", 2, "--no-such-option"),
+        ("stray", 2, "stray"),
+        ("--slice-us 0", 2, "--slice-us"),
+        ("--slice-us many", 2, "--slice-us"),
+        (
+            "--slice-us 1000 --slice-min-us 10",
+            2,
+            "cannot be used with",
+        ),
+        ("--slice-us 1000 --iat-window 10", 2, "cannot be used with"),
+        (
+            "--no-overload --overload-factor 2",
+            2,
+            "cannot be used with",
+        ),
+        ("--overload-factor NaN", 2, "--overload-factor"),
+        ("--iat-window 1", 2, "--iat-window"),
+        ("--fair-max-wait-ms 30000", 2, "--fair-max-wait-ms"),
+        (
+            "--slice-min-us 2000 --slice-max-us 1000",
+            1,
+            "--slice-min-us",
+        ),
+    ] {
+        let (status, said) = run(bench, options)?;
+        ensure!(status == Some(code), "{options}: {status:?}, {said}");
+        ensure!(said.contains(word), "{options}: does not say why: {said}");
+        ensure!(state() == "disabled", "{options}: {}", state());
+    }
+    Ok(())
+}
+
+fn informs_without_loading(bench: &Bench) -> Result<()> {
+    for (options, word) in [
+        ("--help", "--slice-us"),
+        ("--version", "scx_sfs"),
+        ("-V", "scx_sfs"),
+        ("--help-stats", "demotions"),
+        ("--completions bash", "complete"),
+    ] {
+        let (status, said) = run(bench, options)?;
+        ensure!(status == Some(0), "{options}: {status:?}, {said}");
+        ensure!(said.contains(word), "{options} says {said}");
+    }
+    Ok(())
+}
+
+fn needs_root(bench: &Bench) -> Result<()> {
+    let output = output_of(Command::new(bench.program()).uid(65534))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    bench.say(said.trim());
+    ensure!(output.status.code() == Some(1), "{}", output.status);
+    ensure!(
+        said.contains("needs root"),
+        "it does not say what is missing"
+    );
+    Ok(())
+}
+
+fn monitor_prints_statistics(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 7000")?;
+    let path = std::env::temp_dir().join("monitor");
+    let mut monitor = Command::new(bench.program())
+        .args(["--monitor", "0.1"])
+        .stdout(fs::File::create(&path)?)
+        .spawn()
+        .context("cannot start the monitor")?;
+    let lines = || {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let two = wait_until(PATIENCE, || lines().len() >= 2);
+    kill(Pid::from_raw(monitor.id().cast_signed()), Signal::SIGINT)?;
+    let status = monitor.wait()?;
+    ensure!(two, "it prints {:?}", lines());
+    bench.say(&lines()[0]);
+    ensure!(
+        lines()[0].contains("S    7000 us | arrivals"),
+        "this is not the running scheduler's"
+    );
+    ensure!(status.success(), "the monitor ends with {status}");
+    scheduler.finish()
+}
+
+fn dump_shows_state(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 7000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let _trace = Trace::start(&["sched_ext/sched_ext_dump"])?;
+    fs::write("/proc/sysrq-trigger", "D").context("there is no SysRq")?;
+    sleep(ms(50));
+    let text = trace::text()?;
+    let lines = text.lines().filter(|line| line.contains("sfs: "));
+    for line in lines.take(6) {
+        bench.say(line.trim());
+    }
+    for word in [
+        "sfs: mode=filter S=7000us",
+        "sfs: queued: FILTER=0",
+        "sfs: turn=FAIR",
+    ] {
+        ensure!(text.contains(word), "\"{word}\" is not in the dump");
+    }
+    ensure!(
+        text.contains("sfs: invocation demoted credit=7000us"),
+        "no hog is shown as demoted"
+    );
+    drop(hogs);
+    // A dump is not an exit.
+    Process::burner(ms(5))?.wait()?;
+    scheduler.finish()
+}
