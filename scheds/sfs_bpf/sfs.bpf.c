@@ -124,6 +124,23 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 		join_demand(tctx);
 }
 
+/* Give @p a CPU at once: if it may use several, one that runs FAIR work rather
+ * than one that runs FILTER work. */
+static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	u64 dsq = SCX_DSQ_LOCAL;
+	s32 cpu;
+
+	tctx->turn = TURN_SYSTEM;
+	tctx->queued_at = 0;
+	if (pinned_cpu(p) < 0) {
+		cpu = claim_any_fair_cpu(p);
+		if (cpu >= 0)
+			dsq = SCX_DSQ_LOCAL_ON | cpu;
+	}
+	scx_bpf_dsq_insert(p, dsq, SYSTEM_SLICE_NS, enq_flags | SCX_ENQ_PREEMPT);
+}
+
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -143,10 +160,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		tctx->queued_at = 0;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, inv), enq_flags);
 	} else if (turn == TURN_SYSTEM) {
-		tctx->turn = TURN_SYSTEM;
-		tctx->queued_at = 0;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SYSTEM_SLICE_NS,
-				   enq_flags | SCX_ENQ_PREEMPT);
+		system_enqueue(p, tctx, enq_flags);
 	} else if (turn == TURN_FILTER && inv) {
 		filter_enqueue(p, tctx, inv, enq_flags, now);
 	} else {
