@@ -1,6 +1,9 @@
 # The commands that people use. `make help` lists them.
 
 CARGO ?= cargo
+# The build of scx's libraries asks for it as well. Expanded when a recipe runs,
+# by when scripts/setup-host has installed it.
+export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # The variables of `make bench` are described in scripts/bench; given on make's
 # command line or in the environment, they reach it by themselves.
 
