@@ -137,30 +137,39 @@ static void fair_running(const struct task_struct *p)
 		fair_vtime_now = p->scx.dsq_vtime;
 }
 
-/* Return true if the first task of @dsq waits for @interval or longer. */
-static bool head_waits(u64 dsq, u64 interval, u64 now)
+/* Return how long the first task of @dsq has waited; 0 if there is none. */
+static u64 head_wait(u64 dsq, u64 now)
 {
 	struct task_struct *p = first_of(dsq);
 	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
 
 	if (!p)
-		return false;
-	return !tctx || !tctx->queued_at || time_delta(now, tctx->queued_at) >= interval;
+		return 0;
+	/* Without a context nobody knows: as long as it takes to be served. */
+	return tctx && tctx->queued_at ? time_delta(now, tctx->queued_at) : fair_max_wait_ns;
 }
 
-/* Return true if FAIR must get @cpu now, though FILTER has work for it. */
-static bool fair_is_due(const struct cpu_ctx *cctx, s32 cpu, u64 now)
+/*
+ * Return the FAIR queue that must get @cpu now, though FILTER has work for it:
+ * the one whose head has waited longest, if that is long enough; else 0. Not
+ * virtual time decides here: a pinned head, which no other CPU can serve, could
+ * come second to the shared queue for ever.
+ */
+static u64 fair_due_queue(const struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	u32 waiting = fair_waiting(cpu);
-	u64 interval;
+	u64 interval, shared, pinned;
 
 	if (!waiting)
-		return false;
+		return 0;
 	interval = fair_due_interval(waiting);
 	if (time_delta(now, cctx->fair_served_at) < interval)
-		return false;
-	return head_waits(DSQ_FAIR, interval, now) ||
-	       head_waits(DSQ_FAIR_CPU(cpu), interval, now);
+		return 0;
+	shared = head_wait(DSQ_FAIR, now);
+	pinned = head_wait(DSQ_FAIR_CPU(cpu), now);
+	if (shared < interval && pinned < interval)
+		return 0;
+	return pinned > shared ? DSQ_FAIR_CPU(cpu) : DSQ_FAIR;
 }
 
 /*
@@ -188,18 +197,21 @@ static u64 fair_first_queue(s32 cpu, u64 *vtime)
 	return dsq;
 }
 
+/* Give @cpu the first task of @dsq, one of its two FAIR queues, that it may
+ * run, or else of the other. Return true if there is one. */
+static bool fair_dispatch_from(s32 cpu, u64 dsq)
+{
+	u64 other = dsq == DSQ_FAIR ? DSQ_FAIR_CPU(cpu) : DSQ_FAIR;
+
+	return scx_bpf_dsq_move_to_local(dsq, 0) || scx_bpf_dsq_move_to_local(other, 0);
+}
+
 /* Give @cpu the first FAIR task that it may run. Return true if there is one. */
 static bool fair_dispatch(s32 cpu)
 {
 	u64 vtime = 0, dsq = fair_first_queue(cpu, &vtime);
 
-	if (!dsq)
-		return false;
-	if (dsq == DSQ_FAIR)
-		return scx_bpf_dsq_move_to_local(DSQ_FAIR, 0) ||
-		       scx_bpf_dsq_move_to_local(DSQ_FAIR_CPU(cpu), 0);
-	return scx_bpf_dsq_move_to_local(DSQ_FAIR_CPU(cpu), 0) ||
-	       scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
+	return dsq && fair_dispatch_from(cpu, dsq);
 }
 
 /* Return true if @prev, which has used up its turn, still comes before all

@@ -197,7 +197,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx = NULL;
 	struct invocation *inv = NULL;
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-	u64 now = scx_bpf_now();
+	u64 now = scx_bpf_now(), due;
 	u32 turn;
 
 	if (!cctx)
@@ -209,7 +209,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		charge(prev, tctx, inv);
 	}
 
-	if (fair_is_due(cctx, cpu, now) && fair_dispatch(cpu)) {
+	due = fair_due_queue(cctx, cpu, now);
+	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
 		count(SFS_FAIR_TURNS_DUE);
 		return;
@@ -271,7 +272,7 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 {
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
-		       fair_is_due(cctx, cpu, now);
+		       fair_due_queue(cctx, cpu, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due && filter_waiting(cpu);
 }
 

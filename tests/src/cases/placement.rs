@@ -89,8 +89,9 @@ fn pinned_runs_in_fair(bench: &Bench) -> Result<()> {
         ));
         ensure!(hog.cpu_number() == cpu, "it runs elsewhere");
         ensure!(progress >= ms(20), "it hardly runs");
-        // Two of them share the turns of one CPU.
-        ensure!(hog.longest_gap() <= ms(2 * 100), "it waits too long");
+        // The bound is for FAIR's head: this one waits for two heads before it, the
+        // other of the pair and whatever else FAIR has, and each may take its time.
+        ensure!(hog.longest_gap() <= ms(3 * 100), "it waits too long");
     }
     drop((hogs, chains));
     scheduler.finish()

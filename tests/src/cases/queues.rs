@@ -126,8 +126,9 @@ fn hogs_progress_under_saturated_filter(bench: &Bench) -> Result<()> {
             hog.longest_gap()
         ));
         ensure!(progress >= ms(30), "a hog hardly runs");
-        // The bound is for FAIR's head; behind it there are the other hogs.
-        ensure!(hog.longest_gap() <= 2 * MAX_WAIT, "a hog waits too long");
+        // The bound is for FAIR's head; behind it there are the other hogs, and
+        // what else runs in FAIR takes some of the turns.
+        ensure!(hog.longest_gap() <= 3 * MAX_WAIT, "a hog waits too long");
     }
     let stats = scheduler.stats()?;
     bench.say(format_args!("{} due turns", stats.fair_turns_due));
