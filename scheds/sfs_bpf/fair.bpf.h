@@ -47,7 +47,7 @@ static u32 fair_waiting(s32 cpu)
  * within the guard, given @waiting tasks. */
 static u64 fair_round_share(u32 waiting)
 {
-	return WATCHDOG_GUARD_NS * nr_function_cpus / (waiting + 1);
+	return SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (waiting + 1);
 }
 
 /*

@@ -49,9 +49,9 @@ static void leave_demand(struct task_ctx *tctx)
 /* Return the wait in FILTER from which on there is overload. */
 static u64 overload_wait(void)
 {
-	u64 wait = overload_enabled ? overload_wait_ns : WATCHDOG_GUARD_NS;
+	u64 wait = overload_enabled ? overload_wait_ns : SFS_WATCHDOG_GUARD_NS;
 
-	return wait < WATCHDOG_GUARD_NS ? wait : WATCHDOG_GUARD_NS;
+	return wait < SFS_WATCHDOG_GUARD_NS ? wait : SFS_WATCHDOG_GUARD_NS;
 }
 
 /*
@@ -76,15 +76,15 @@ static void check_overload(u64 wait, u64 now)
 		send_event(SFS_EVENT_OVERLOAD_BEGUN, wait, now);
 }
 
-/* The same for the head of FILTER, which has not got a CPU. */
-static void check_filter_head(u64 now)
+/* The same for the head of @dsq, which has not got a CPU. */
+static void check_head(u64 dsq, u64 now)
 {
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
-	if (scx_bpf_dsq_nr_queued(DSQ_FILTER) <= 0)
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
 		return;
-	p = first_of(DSQ_FILTER);
+	p = first_of(dsq);
 	tctx = p ? try_lookup_task_ctx(p) : NULL;
 	if (tctx && tctx->queued_at)
 		check_overload(time_delta(now, tctx->queued_at), now);
@@ -122,18 +122,19 @@ static void check_recovery(u64 now)
 
 /*
  * The loader has not answered "overload begun" in time: apply the rule without
- * it, to each invocation at FILTER's head that has waited too long.
+ * it, to each invocation at the head of @filter that has waited too long, by
+ * moving it to @fair.
  *
  * tctx is written without the run-queue lock of the task. Should the move fail,
  * another CPU has just taken the task; it then runs for a FILTER slice but in
  * FAIR's name, once.
  */
-static void relieve_filter(u64 now)
+static void relieve_filter(u64 filter, u64 fair, u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
 
-	bpf_for_each(scx_dsq, p, DSQ_FILTER, 0) {
+	bpf_for_each(scx_dsq, p, filter, 0) {
 		struct task_ctx *tctx = try_lookup_task_ctx(p);
 
 		if (++looked_at > RELIEVE_BATCH || !tctx)
@@ -143,7 +144,7 @@ static void relieve_filter(u64 now)
 		tctx->turn = TURN_FAIR;
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns());
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p));
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, DSQ_FAIR, 0))
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
 			count(SFS_RELIEVED);
 	}
 }
@@ -191,10 +192,8 @@ static bool filter_head_waiting(s32 cpu)
  * true if there is one. (If the shared head is one that @cpu must not run, a
  * pinned task may wait for one more than it should.)
  */
-static bool filter_dispatch(s32 cpu, u64 now)
+static bool filter_dispatch(s32 cpu)
 {
-	if (loader_is_late(now))
-		relieve_filter(now);
 	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
 	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(DSQ_FILTER) &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))

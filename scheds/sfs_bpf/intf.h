@@ -21,6 +21,14 @@ typedef long long s64;
  * microseconds have b significant bits, so b = 0 is below 1 us. */
 #define SFS_DELAY_BUCKETS 32
 
+/*
+ * The kernel ejects a scheduler that leaves a runnable task waiting for 30 s.
+ * No wait that this code decides on may come near it: FILTER gives up a task
+ * that has waited for so long, whatever O x S is, and FAIR's turns shrink and
+ * come more often when its round would take longer.
+ */
+#define SFS_WATCHDOG_GUARD_NS 10000000000ULL
+
 /* The mode that the scheduler is in. Written by the loader only. */
 enum sfs_mode {
 	SFS_MODE_FILTER = 0,	/* invocations start in FILTER */

@@ -209,6 +209,10 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		charge(prev, tctx, inv);
 	}
 
+	if (loader_is_late(now)) {
+		relieve_filter(DSQ_FILTER, DSQ_FAIR, now);
+		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
+	}
 	due = fair_due_queue(cctx, cpu, now);
 	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
@@ -220,7 +224,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_running(prev, tctx, inv, TURN_FILTER, cctx);
 		return;
 	}
-	if (filter_dispatch(cpu, now))
+	if (filter_dispatch(cpu))
 		return;
 	if (prev && tctx && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
 		turn = next_turn(prev, tctx, inv);
@@ -272,6 +276,7 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 {
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
+		       (loader_is_late(now) && filter_waiting(cpu)) ||
 		       fair_due_queue(cctx, cpu, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due && filter_waiting(cpu);
 }
@@ -297,7 +302,8 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	charge(p, tctx, inv);
 	if (turn_is_over(tctx, inv, cctx, cpu, now))
 		scx_bpf_task_set_slice(p, 0);
-	check_filter_head(now);
+	check_head(DSQ_FILTER, now);
+	check_head(DSQ_FILTER_CPU(cpu), now);
 	check_recovery(now);
 	head = first_of(DSQ_FILTER);
 	if (!head)

@@ -58,14 +58,6 @@ const volatile bool debug;
  */
 #define SYSTEM_SLICE_NS		(4 * NSEC_PER_MSEC)
 
-/*
- * The kernel ejects a scheduler that leaves a runnable task waiting for 30 s.
- * No wait that this code decides on may come near it: FILTER gives up a task
- * that has waited for so long, and FAIR's turns shrink and come more often
- * when its round would take longer.
- */
-#define WATCHDOG_GUARD_NS	(10 * NSEC_PER_SEC)
-
 /* ------------------------------------------------------- written at run time
  * Single words, written by one side and read by the other without a lock. A
  * reader that sees one old and one new word acts for one decision on a

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use crate::bpf_intf::{
     sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
-    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER,
+    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
 };
 use crate::cpus::function_cpus;
 use crate::iat::IatMap;
@@ -157,8 +157,11 @@ impl<'object> Control<'object> {
                 let moved = self.kernel.switch_mode(Mode::Filter)?;
                 info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back");
             }
-            // S has grown since the report: it was no overload after all.
-            None if event.kind == OVERLOAD_BEGUN => self.kernel.dismiss_overload(),
+            // S has grown since the report: it was no overload after all. But a wait
+            // that comes near the kernel's watchdog is the kernel half's to end.
+            None if event.kind == OVERLOAD_BEGUN && event.value < SFS_WATCHDOG_GUARD_NS => {
+                self.kernel.dismiss_overload();
+            }
             None => {}
         }
         Ok(())
