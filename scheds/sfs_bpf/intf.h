@@ -35,6 +35,68 @@ enum sfs_mode {
 	SFS_MODE_FAIR_ONLY = 1,	/* overload: everything runs in FAIR */
 };
 
+/* What shares one credit. */
+enum sfs_unit {
+	SFS_UNIT_PROCESS = 0,	/* a process with all its threads */
+	SFS_UNIT_CGROUP = 1,	/* a sandbox: everything in one cgroup and below it */
+	SFS_UNIT_THREAD = 2,	/* each thread by itself, as virtual CPUs need it */
+};
+
+/* What begins an invocation; bits. */
+enum sfs_boundary {
+	SFS_BOUNDARY_FORK = 1 << 0,	/* a process starts */
+	SFS_BOUNDARY_EXEC = 1 << 1,	/* a process becomes another program */
+	SFS_BOUNDARY_ACCEPT = 1 << 2,	/* accept() returns a connection */
+	SFS_BOUNDARY_RECEIVE = 1 << 3,	/* a receive returns data that was waited for */
+	SFS_BOUNDARY_HINT = 1 << 4,	/* the platform says so */
+	SFS_BOUNDARY_IDLE = 1 << 5,	/* the unit wakes up after a long sleep */
+};
+
+/* What tells a function, unless a hint names it. */
+enum sfs_identity {
+	SFS_IDENTITY_COMM = 0,		/* the program's name and its parent's */
+	SFS_IDENTITY_CGROUP = 1,	/* the sandbox's cgroup */
+	SFS_IDENTITY_PARENT = 2,	/* the cgroup above the sandbox's */
+};
+
+/* A function's identity says where it is from: a hint's has the top bit set, a
+ * program's name has the next, and one without either is a cgroup's id. */
+#define SFS_FUNCTION_HINTED	(1ULL << 63)
+#define SFS_FUNCTION_COMM	(1ULL << 62)
+
+/* Hints applied in one go. */
+#define SFS_HINT_BATCH 128
+
+/* A hint from the platform: this process begins to serve a request. */
+struct sfs_hint {
+	s32 pid;	/* of a thread or process, in the initial namespace */
+	u32 flags;	/* none yet: 0 */
+	u64 arrived_at;	/* CLOCK_MONOTONIC; 0: now */
+	u64 function;	/* with SFS_FUNCTION_HINTED; 0: not named */
+	u64 service_ns;	/* what it will need, for experiments with an oracle; 0: unknown */
+};
+
+/* Argument of the syscall program that applies the hints in the map `hints`. */
+struct sfs_hint_batch {
+	u32 nr;		/* in: how many */
+	u32 applied;	/* out */
+	u32 dead;	/* out: no such process */
+	u32 foreign;	/* out: a process that is no function's */
+	u32 stale;	/* out: the process has started after the request arrived */
+};
+
+/* What is known of a function: the map `functions` has one for each. */
+struct sfs_function {
+	char comm[16];		/* program that served it last */
+	char parent[16];	/* and its parent's */
+	u64 cgroup;		/* sandbox that served it last; 0: none */
+	u64 invocations;	/* ended */
+	u64 demoted;		/* of these, whose credit had been used up */
+	u64 service_ns;		/* sum of their CPU time */
+	u64 service_max_ns;	/* the most that one has used */
+	u64 service_last_ns;	/* what the last one has used */
+};
+
 /* What the kernel half tells the loader by ring buffer. */
 enum sfs_event_kind {
 	SFS_EVENT_ARRIVALS = 1,		/* N more arrivals are in the IAT map */
@@ -66,6 +128,13 @@ enum sfs_counter {
 	SFS_DEMOTIONS,		/* invocations whose credit was used up */
 	SFS_PREEMPTIONS,	/* FAIR turns cut short for FILTER */
 	SFS_IO_RETURNS,		/* wake-ups of an invocation that had blocked with credit left */
+	SFS_BEGUN_FORK,		/* arrivals by what began them */
+	SFS_BEGUN_EXEC,
+	SFS_BEGUN_ACCEPT,
+	SFS_BEGUN_RECEIVE,
+	SFS_BEGUN_HINT,
+	SFS_BEGUN_IDLE,
+	SFS_MERGED,		/* boundaries that belonged to an invocation begun just before */
 	SFS_FILTER_STARTS,	/* times that FILTER work got a CPU after waiting or on an idle CPU */
 	SFS_FILTER_DELAY_NS,	/* sum of the queueing delays of these */
 	SFS_FAIR_TURNS_DUE,	/* FAIR turns given because FAIR had waited long enough */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Invocation: where one begins and ends, and its credit. The unit that shares
- * one credit is the process: a thread begins nothing, it spends what its
- * process has.
+ * Invocation: the unit that shares one credit, how the credit is charged, and how
+ * an invocation begins and ends. What makes it begin is in boundary.bpf.h.
  */
 #ifndef __SFS_INVOCATION_BPF_H
 #define __SFS_INVOCATION_BPF_H
@@ -13,7 +12,9 @@ static struct invocation *lookup_invocation(struct task_struct *p, struct task_c
 	struct task_struct *leader = p->group_leader;
 	struct task_ctx *lctx;
 
-	if (p->pid == p->tgid || !leader)
+	if (unit == SFS_UNIT_CGROUP)
+		return sandbox_invocation(tctx->sandbox);
+	if (unit == SFS_UNIT_THREAD || p->pid == p->tgid || !leader)
 		return &tctx->own;
 	lctx = try_lookup_task_ctx(leader);
 	return lctx ? &lctx->own : NULL;
@@ -21,7 +22,7 @@ static struct invocation *lookup_invocation(struct task_struct *p, struct task_c
 
 static bool has_credit(const struct invocation *inv)
 {
-	return inv && inv->state == INV_CREDIT;
+	return inv && (inv->state == INV_CREDIT || inv->state == INV_GRACE);
 }
 
 /* Return what is left of the credit, never 0: to the kernel a slice of 0 means
@@ -31,35 +32,6 @@ static u64 credit_left(const struct invocation *inv)
 	u64 used = inv->used_ns;
 
 	return used < inv->credit_ns ? inv->credit_ns - used : 1;
-}
-
-/*
- * Return true if @p starts an invocation: it is a process of its own, forked
- * since load, and not a kernel thread.
- */
-static bool is_function(const struct task_struct *p)
-{
-	return p->pid == p->tgid && !(p->flags & PF_KTHREAD) && p->tgid != loader_tgid;
-}
-
-/*
- * The boundary: if @p has been forked and is runnable for the first time,
- * begin its invocation. A fork that fails afterwards is never seen here.
- */
-static void begin_if_fresh(struct task_struct *p, struct task_ctx *tctx, u64 now)
-{
-	struct invocation *inv = &tctx->own;
-
-	if (!tctx->fresh)
-		return;
-	tctx->fresh = false;
-	if (!is_function(p))
-		return;
-	inv->arrived_at = now;
-	inv->credit_ns = slice_ns;
-	inv->used_ns = 0;
-	inv->state = INV_CREDIT;
-	record_arrival(now);
 }
 
 /* Take @sample into the average that tells how long FILTER work takes. */
@@ -76,9 +48,13 @@ static void charge_invocation(struct invocation *inv, u64 delta)
 {
 	u64 used = __sync_fetch_and_add(&inv->used_ns, delta) + delta;
 
-	if (inv->state != INV_CREDIT || used < inv->credit_ns)
+	if (!has_credit(inv) || used < inv->credit_ns)
+		return;
+	if (__sync_val_compare_and_swap(&inv->state, INV_GRACE, INV_SPENT) == INV_GRACE)
 		return;
 	if (__sync_val_compare_and_swap(&inv->state, INV_CREDIT, INV_DEMOTED) != INV_CREDIT)
+		return;
+	if (!inv->open)
 		return;
 	count(SFS_DEMOTIONS);
 	if (debug)
@@ -86,21 +62,75 @@ static void charge_invocation(struct invocation *inv, u64 delta)
 	sample_credit_used(inv->credit_ns);
 }
 
-/* A thread of the invocation is gone; with the last one it ends. */
-static void leave_invocation(struct invocation *inv)
+/*
+ * The invocation in progress, if there is one, has ended; @p served it. What the
+ * unit goes on to use is still charged to it, until the next one begins.
+ */
+static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
+			   struct invocation *inv)
 {
-	u32 was = inv->state;
+	bool in_credit = inv->state == INV_CREDIT;
+	u64 used = inv->used_ns;
 
+	if (!__sync_lock_test_and_set(&inv->open, 0))
+		return;
+	count(SFS_COMPLETIONS);
+	if (in_credit) {
+		count(SFS_COMPLETIONS_IN_CREDIT);
+		sample_credit_used(used);
+	}
+	publish_service(p, tctx, inv->function, used, !in_credit);
+}
+
+/*
+ * Begin an invocation that arrived at @arrived_at, seen by a boundary of @kind.
+ * @p serves it, and has ended the one before, if there was one.
+ */
+static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
+			     struct invocation *inv, u32 kind, u64 arrived_at)
+{
+	end_invocation(p, tctx, inv);
+	inv->arrived_at = arrived_at;
+	inv->credit_ns = slice_ns;
+	inv->used_ns = 0;
+	inv->function = identify(p, tctx);
+	inv->service_ns = 0;
+	inv->slept_at = 0;
+	inv->boundaries = kind;
+	inv->graced = 0;
+	inv->seq++;
+	inv->state = INV_CREDIT;
+	inv->open = 1;
+	record_arrival(arrived_at);
+}
+
+/* Give a unit without credit a little of FILTER's time to get to its next
+ * boundary; once for each invocation. */
+static void grant_grace(struct invocation *inv)
+{
+	u64 enough = inv->used_ns + GRACE_NS;
+
+	if (inv->graced)
+		return;
+	inv->graced = 1;
+	if (inv->state != INV_CREDIT) {
+		inv->credit_ns = enough;
+		inv->state = INV_GRACE;
+	} else if (!inv->open && inv->credit_ns < enough) {
+		inv->credit_ns = enough;
+	}
+}
+
+/* A thread of the unit is gone; with the last one the invocation ends. */
+static void leave_invocation(struct task_struct *p, const struct task_ctx *tctx,
+			     struct invocation *inv)
+{
 	if (__sync_fetch_and_sub(&inv->nr_threads, 1) != 1)
 		return;
-	if (was != INV_CREDIT && was != INV_DEMOTED)
+	if (inv->state == INV_NONE)
 		return;
-	inv->state = INV_ENDED;	/* no thread is left to race with */
-	count(SFS_COMPLETIONS);
-	if (was == INV_CREDIT) {
-		count(SFS_COMPLETIONS_IN_CREDIT);
-		sample_credit_used(inv->used_ns);
-	}
+	end_invocation(p, tctx, inv);	/* no thread is left to race with */
+	inv->state = INV_ENDED;
 }
 
 #endif /* __SFS_INVOCATION_BPF_H */

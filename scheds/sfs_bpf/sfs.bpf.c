@@ -13,9 +13,10 @@
  *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge)
  *   end  -> stopping (of the last thread)
  *
- * What they do is in one file for each idea: invocation (boundary, credit,
- * demotion), filter, fair, placement, telemetry. The loader tunes S and
- * switches the mode (userspace/scx_sfs).
+ * What they do is in one file for each idea: boundary (what begins an invocation:
+ * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
+ * functions), function (identity, what is published), filter, fair, placement,
+ * telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -25,12 +26,27 @@ char _license[] SEC("license") = "GPL";
 
 #include "state.bpf.h"
 #include "telemetry.bpf.h"
+#include "sandbox.bpf.h"
+#include "function.bpf.h"
 #include "invocation.bpf.h"
+#include "boundary.bpf.h"
 #include "placement.bpf.h"
 #include "fair.bpf.h"
 #include "filter.bpf.h"
 
 /* ------------------------------------------------------------------- turns */
+
+/* @p works for another invocation than when it was last charged: what it has had
+ * for the last one, in FILTER or in FAIR, is not held against this one. */
+static void forget_last_invocation(struct task_struct *p, struct task_ctx *tctx,
+				   const struct invocation *inv)
+{
+	if (tctx->seq)
+		scx_bpf_task_set_dsq_vtime(p, fair_vtime_now);
+	tctx->seq = inv->seq;
+	tctx->filter_used_ns = 0;
+	tctx->fair_used_ns = 0;
+}
 
 /* Charge @p for the CPU time that it has used since it was last charged. */
 static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
@@ -39,12 +55,14 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	u64 delta = time_delta(total, tctx->charged_ns);
 
 	tctx->charged_ns = total;
+	if (inv && tctx->seq != inv->seq)
+		forget_last_invocation(p, tctx, inv);
 	tctx->turn_used_ns += delta;
 	if (tctx->turn == TURN_FAIR)
 		fair_charge(p, tctx, delta);
 	else if (tctx->turn == TURN_FILTER)
 		tctx->filter_used_ns += delta;
-	if (inv && (inv->state == INV_CREDIT || inv->state == INV_DEMOTED))
+	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (!has_credit(inv))
 		leave_demand(tctx);
@@ -93,8 +111,7 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 		return cpu;
 
 	now = scx_bpf_now();
-	begin_if_fresh(p, tctx, now);
-	inv = lookup_invocation(p, tctx);
+	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
 	tctx->turn_used_ns = 0;
 	tctx->turn = next_turn(p, tctx, inv);
 	tctx->queued_at = now;
@@ -111,8 +128,7 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx)
 		return;
-	begin_if_fresh(p, tctx, scx_bpf_now());
-	inv = lookup_invocation(p, tctx);
+	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, scx_bpf_now());
 	if (enq_flags & SCX_ENQ_WAKEUP) {
 		tctx->turn_used_ns = 0;
 		if (is_system(p))
@@ -328,8 +344,12 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (cctx && tctx->turn == TURN_FAIR)
 		cctx->fair_served_at = scx_bpf_now();
 	tctx->stopped_on = runnable ? cpu : -1;
-	if (!runnable && inv && p->__state == SFS_TASK_DEAD)
-		leave_invocation(inv);
+	if (runnable || !inv)
+		return;
+	if (p->__state == SFS_TASK_DEAD)
+		leave_invocation(p, tctx, inv);
+	else
+		note_sleep(p, tctx, inv, scx_bpf_now());
 }
 
 /* @p no longer wants to run. */
@@ -368,6 +388,9 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 		return 0;
 	tctx->stopped_on = -1;
 	tctx->fresh = args->fork;
+	tctx->forked = args->fork;
+	if (unit == SFS_UNIT_CGROUP)
+		return 0;	/* it joins its sandbox when it first runs */
 
 	bpf_rcu_read_lock();
 	inv = lookup_invocation(p, tctx);
@@ -387,7 +410,7 @@ void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_a
 		return;
 	inv = lookup_invocation(p, tctx);
 	if (inv)
-		leave_invocation(inv);
+		leave_invocation(p, tctx, inv);
 }
 
 /* @p comes under this scheduler. */
@@ -483,6 +506,42 @@ int switch_mode(struct sfs_mode_switch *arg)
 	return 0;
 }
 
+/* ------------------------------------------------------------------- hints */
+
+/* Apply the hints in the map `hints`; the loader runs this. What waits in FAIR
+ * and has been given credit goes to FILTER. */
+SEC("syscall")
+int apply_hints(struct sfs_hint_batch *arg)
+{
+	struct sfs_hint_batch batch = { .nr = arg->nr };
+	u64 now = bpf_ktime_get_ns();
+	u32 i;
+
+	bpf_for(i, 0, SFS_HINT_BATCH) {
+		struct sfs_hint *hint = bpf_map_lookup_elem(&hints, &(u32){ i });
+		struct task_struct *p;
+
+		if (!hint || i >= batch.nr)
+			break;
+		p = bpf_task_from_pid(hint->pid);
+		if (!p) {
+			batch.dead++;
+			continue;
+		}
+		bpf_rcu_read_lock();
+		apply_hint(p, hint, now, &batch);
+		bpf_rcu_read_unlock();
+		bpf_task_release(p);
+	}
+	arg->applied = batch.applied;
+	arg->dead = batch.dead;
+	arg->foreign = batch.foreign;
+	arg->stale = batch.stale;
+	if (batch.applied && mode == SFS_MODE_FILTER)
+		move_backlog_to_filter(now);
+	return 0;
+}
+
 /* ------------------------------------------------------------ debugging dumps */
 
 void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
@@ -506,6 +565,17 @@ void BPF_STRUCT_OPS(sfs_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
 		scx_bpf_dump("sfs: queued for this CPU alone: FILTER=%d FAIR=%d\n", filter, fair);
 }
 
+static const char *state_name(u32 state)
+{
+	switch (state) {
+	case INV_CREDIT:	return "with credit";
+	case INV_DEMOTED:	return "demoted";
+	case INV_GRACE:		return "in its grace";
+	case INV_SPENT:		return "grace used up";
+	default:		return "ended";
+	}
+}
+
 void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -524,9 +594,8 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 		     tctx->turn == TURN_SYSTEM ? "system" : "FAIR",
 		     waited / 1000, (s64)(p->scx.dsq_vtime - fair_vtime_now));
 	if (inv && inv->state != INV_NONE)
-		scx_bpf_dump("sfs: invocation %s credit=%lluus used=%lluus threads=%d\n",
-			     inv->state == INV_CREDIT ? "with credit" :
-			     inv->state == INV_DEMOTED ? "demoted" : "ended",
+		scx_bpf_dump("sfs: invocation %u %s%s credit=%lluus used=%lluus threads=%d\n",
+			     inv->seq, inv->open ? "" : "over, ", state_name(inv->state),
 			     inv->credit_ns / 1000, inv->used_ns / 1000, inv->nr_threads);
 }
 

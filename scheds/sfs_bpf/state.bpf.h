@@ -49,6 +49,23 @@ const volatile s32 loader_tgid;
 
 const volatile u32 nr_cpu_ids = 1;
 
+/* What shares one credit (enum sfs_unit), what begins an invocation (bits of
+ * enum sfs_boundary), and what tells a function (enum sfs_identity). */
+const volatile u32 unit = SFS_UNIT_PROCESS;
+const volatile u32 boundaries = SFS_BOUNDARY_FORK;
+const volatile u32 identity = SFS_IDENTITY_COMM;
+
+/* Functions are what runs in the cgroups of the map `sandboxes`; otherwise every
+ * process that has been started since load. */
+const volatile bool only_sandboxes;
+
+/* A unit that has slept for so long begins a new invocation (SFS_BOUNDARY_IDLE). */
+const volatile u64 idle_boundary_ns = 100 * NSEC_PER_MSEC;
+
+/* With SFS_BOUNDARY_RECEIVE: the port that a connection must lead to; 0: any, and
+ * Unix sockets. */
+const volatile u16 receive_port; /* in network byte order */
+
 /* Log demotions and mode switches to the trace pipe. */
 const volatile bool debug;
 
@@ -57,6 +74,21 @@ const volatile bool debug;
  * much CPU time; if it wants more, it queues in FAIR like anybody else.
  */
 #define SYSTEM_SLICE_NS		(4 * NSEC_PER_MSEC)
+
+/*
+ * A unit that has served a request, or used up its credit, may use so much more
+ * CPU time in FILTER, once, to get to where its next invocation begins: from the
+ * wake-up to the return from accept(), say. Enough for an interpreter's event
+ * loop, and little beside S.
+ */
+#define GRACE_NS		(10 * NSEC_PER_MSEC)
+
+/*
+ * Two boundaries of different kinds with less CPU time than this between them
+ * are one invocation seen twice: fork and exec, a hint and the accept() that it
+ * announces, accept() and the first receive.
+ */
+#define MERGE_NS		(2 * NSEC_PER_MSEC)
 
 /* ------------------------------------------------------- written at run time
  * Single words, written by one side and read by the other without a lock. A
@@ -71,6 +103,7 @@ volatile u64 overload_wait_ns = ~0ULL;		/* O x S */
 volatile u64 recover_wait_ns;			/* back to normal */
 volatile u32 nr_function_cpus = 1;
 volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
+volatile u32 sandbox_generation = 1;		/* counts the changes of `sandboxes` */
 
 /* By this side; the loader reads them. */
 volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
@@ -84,28 +117,52 @@ UEI_DEFINE(uei);
 
 /* -------------------------------------------------------------------- tasks */
 
-/* Where an invocation is. It only moves down this list. */
+/* Where a unit's credit is. */
 enum invocation_state {
-	INV_NONE,	/* not an invocation: ran before load, or a kernel thread */
+	INV_NONE,	/* no invocation: ran before load, or a kernel thread */
 	INV_CREDIT,	/* has credit left: runs in FILTER */
 	INV_DEMOTED,	/* credit used up: runs in FAIR */
-	INV_ENDED,
+	INV_GRACE,	/* on the way to its next boundary: runs in FILTER */
+	INV_SPENT,	/* has used that up as well: runs in FAIR */
+	INV_ENDED,	/* nobody is left in it */
 };
 
 /*
- * One invocation. It lives in the context of the process's group leader and is
- * shared by all its threads, which may run at the same time: used_ns is added
- * to atomically, state is changed by compare-and-swap, nr_threads atomically.
- * The other fields are written once, at the boundary, before the process has
- * a second thread.
+ * The invocation that a unit serves, or has served last. It lives where all of
+ * the unit find it: in the context of the process's group leader, in that of the
+ * thread, or in the sandbox. Those who share it may run at the same time: used_ns
+ * is added to atomically, state is changed by compare-and-swap, open by exchange,
+ * nr_threads atomically. The other fields are written at a boundary; if two
+ * threads meet boundaries at the same time, the unit ends up with the values of
+ * either, each of which is an invocation's that has just begun.
  */
 struct invocation {
 	u64 arrived_at;
-	u64 credit_ns;
+	u64 credit_ns;	/* used_ns at which it is demoted, or its grace ends */
 	u64 used_ns;
+	u64 function;	/* identity, see intf.h; 0: not known yet */
+	u64 service_ns;	/* what a hint says that it will need; 0: nothing */
+	u64 slept_at;	/* when a thread of the unit last went to sleep */
 	u32 state;	/* enum invocation_state */
+	u32 open;	/* begun, and its end has not been counted */
+	u32 boundaries;	/* kinds that have been seen for it (enum sfs_boundary) */
+	u32 seq;	/* which of the unit's invocations it is */
+	u32 graced;	/* has been given its grace */
 	s32 nr_threads;
 };
+
+/* A cgroup in which a function runs. The loader makes and removes it. */
+struct sandbox {
+	struct invocation inv;	/* used if the unit is the cgroup */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);	/* the cgroup's id */
+	__type(value, struct sandbox);
+} sandboxes SEC(".maps");
 
 /* In whose name a task waits or runs. */
 enum turn {
@@ -119,15 +176,22 @@ enum turn {
  * on, except by relieve_filter() and switch_mode(), which say why they may.
  */
 struct task_ctx {
-	struct invocation own;	/* used if the task is a group leader */
+	struct invocation own;	/* a group leader's or, if that is the unit, a thread's */
+	u64 cgroup;		/* in which the task was seen last */
+	u64 sandbox;		/* at or above it; 0: none */
+	u64 woken_at;		/* last wake-up after the invocation before had ended; 0: none */
 	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
 	u64 queued_at;		/* when it was queued; 0 while it need not wait */
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
 	u32 turn;		/* enum turn */
+	u32 seq;		/* invocation that the CPU times above are of */
+	u32 sandbox_generation;	/* for which `sandbox` holds */
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
+	bool forked;		/* since load */
+	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in filter_demand */
 	bool yielded;
 };

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
@@ -18,6 +19,7 @@ use crate::bpf_intf::{
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
     sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
 };
+use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use crate::cpus::function_cpus;
 use crate::iat::IatMap;
 use crate::kernel::{KernelHalf, Slice};
@@ -41,6 +43,7 @@ pub struct Control<'object> {
     events: Rc<RefCell<Vec<sfs_event>>>,
     iat: IatMap,
     stats: StatsBridge,
+    sandboxes: Option<Sandboxes>,
     controller: Controller,
     settings: Settings,
     kernel: KernelHalf<'object>,
@@ -61,7 +64,8 @@ impl<'object> Control<'object> {
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
         let slice = slice_of(settings, controller.slice_ns());
-        let kernel = KernelHalf::load(options, cpus, slice, object)?;
+        let (sandboxes, present) = watch_sandboxes(options)?;
+        let kernel = KernelHalf::load(options, cpus, slice, &present, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&events);
@@ -73,6 +77,7 @@ impl<'object> Control<'object> {
             events,
             iat,
             stats,
+            sandboxes,
             controller,
             settings: *settings,
             kernel,
@@ -93,6 +98,9 @@ impl<'object> Control<'object> {
             if ready.event {
                 self.take_events()?;
             }
+            if ready.sandboxes {
+                self.take_sandboxes()?;
+            }
             if ready.stats {
                 self.stats.answer(|| self.metrics());
             }
@@ -108,17 +116,23 @@ impl<'object> Control<'object> {
     fn wait(&self, signals: &Signals) -> Result<Ready> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
-        let mut fds = [ring, signals.as_fd(), self.stats.as_fd()]
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let mut fds = vec![ring, signals.as_fd(), self.stats.as_fd()];
+        fds.extend(self.sandboxes.as_ref().map(AsFd::as_fd));
+        let mut fds: Vec<PollFd<'_>> = fds
+            .into_iter()
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for events"),
         }
-        let [event, signal, stats] = fds.map(|fd| fd.any().unwrap_or(false));
+        let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
+        let mut next = || ready.next().unwrap_or(false);
         Ok(Ready {
-            event,
-            signal,
-            stats,
+            event: next(),
+            signal: next(),
+            stats: next(),
+            sandboxes: next(),
         })
     }
 
@@ -132,6 +146,17 @@ impl<'object> Control<'object> {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    fn take_sandboxes(&mut self) -> Result<()> {
+        let Some(sandboxes) = self.sandboxes.as_mut() else {
+            return Ok(());
+        };
+        for change in sandboxes.changes()? {
+            self.kernel.set_sandbox(change)?;
+        }
+        debug!("{} sandboxes", sandboxes.len());
         Ok(())
     }
 
@@ -168,14 +193,17 @@ impl<'object> Control<'object> {
     }
 
     fn metrics(&self) -> Metrics {
-        let counters = self.controller.counters();
-        match self.kernel.stats() {
-            Ok(per_cpu) => Metrics::new(&per_cpu, &counters, self.controller.mode()),
-            Err(error) => {
-                warn!("{error:#}");
-                Metrics::new(&[], &counters, self.controller.mode())
-            }
-        }
+        let per_cpu = self.kernel.stats().unwrap_or_else(|error| {
+            warn!("{error:#}");
+            Vec::new()
+        });
+        let sandboxes = self.sandboxes.as_ref().map_or(0, Sandboxes::len);
+        Metrics::new(
+            &per_cpu,
+            &self.controller.counters(),
+            self.controller.mode(),
+            sandboxes as u64,
+        )
     }
 }
 
@@ -184,6 +212,17 @@ struct Ready {
     event: bool,
     signal: bool,
     stats: bool,
+    sandboxes: bool,
+}
+
+/// Starts to watch for sandboxes, if there are patterns for them. Returns those
+/// that are there.
+fn watch_sandboxes(options: &Options) -> Result<(Option<Sandboxes>, Vec<Change>)> {
+    if options.cgroup.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    let (watch, present) = Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone())?;
+    Ok((Some(watch), present))
 }
 
 /// Returns S and what follows from it.

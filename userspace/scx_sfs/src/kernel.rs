@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use anyhow::{bail, Context, Result};
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{
-    set_print, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput, RingBuffer,
-    RingBufferBuilder,
+    set_print, ErrorKind, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput,
+    RingBuffer, RingBufferBuilder,
 };
 use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
@@ -17,9 +17,11 @@ use scx_utils::{
 use sfs_policy::Mode;
 use tracing::debug;
 
+use crate::boundary;
 use crate::bpf_intf::{sfs_event, sfs_mode_switch, sfs_stats};
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::cgroups::Change;
 use crate::options::Options;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
@@ -42,7 +44,7 @@ pub struct Slice {
 
 impl<'object> KernelHalf<'object> {
     /// Loads and attaches the scheduler, for functions that may use `cpus` CPUs,
-    /// with `slice` to start with.
+    /// with `slice` and `sandboxes` to start with.
     ///
     /// # Errors
     ///
@@ -51,11 +53,12 @@ impl<'object> KernelHalf<'object> {
         options: &Options,
         cpus: u32,
         slice: Slice,
+        sandboxes: &[Change],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         try_set_rlimit_infinity();
         set_print(Some((PrintLevel::Debug, keep_libbpf_message)));
-        let result = Self::open_load_attach(options, cpus, slice, object);
+        let result = Self::open_load_attach(options, cpus, slice, sandboxes, object);
         if result.is_err() {
             show_libbpf_messages();
         }
@@ -66,6 +69,7 @@ impl<'object> KernelHalf<'object> {
         options: &Options,
         cpus: u32,
         slice: Slice,
+        sandboxes: &[Change],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         let builder = BpfSkelBuilder::default();
@@ -94,6 +98,13 @@ impl<'object> KernelHalf<'object> {
         tunables.loader_tgid = std::process::id() as i32;
         tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
         tunables.debug = options.debug;
+        tunables.unit = options.unit.number();
+        tunables.boundaries = options.boundary.iter().fold(0, |all, one| all | one.bit());
+        tunables.identity = options.identity().number();
+        tunables.only_sandboxes = !options.cgroup.is_empty();
+        tunables.idle_boundary_ns = options.idle_boundary_ms * 1_000_000;
+        tunables.receive_port = options.receive_port.to_be();
+        boundary::choose_programs(&mut skel, &options.boundary, options.identity());
 
         let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
         let mut half = {
@@ -103,6 +114,9 @@ impl<'object> KernelHalf<'object> {
             Self { skel, link: None }
         };
         half.set_slice(slice);
+        for change in sandboxes {
+            half.set_sandbox(*change)?;
+        }
         let skel = &mut half.skel;
         half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
         Ok(half)
@@ -146,6 +160,34 @@ impl<'object> KernelHalf<'object> {
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             write_shared(&mut bss.recover_wait_ns, slice.recover_wait_ns);
         }
+    }
+
+    /// Tells the kernel half of a sandbox that has appeared or vanished.
+    ///
+    /// # Errors
+    ///
+    /// There are too many of them, or no memory.
+    pub fn set_sandbox(&mut self, change: Change) -> Result<()> {
+        let map = &self.skel.maps.sandboxes;
+        match change {
+            Change::Appeared(id) => map
+                .update(
+                    &id.to_ne_bytes(),
+                    &vec![0; map.value_size() as usize],
+                    MapFlags::NO_EXIST,
+                )
+                .or_else(|error| ignore(error, ErrorKind::AlreadyExists))
+                .context("cannot tell the kernel half of another sandbox")?,
+            Change::Vanished(id) => map
+                .delete(&id.to_ne_bytes())
+                .or_else(|error| ignore(error, ErrorKind::NotFound))
+                .context("cannot tell the kernel half that a sandbox is gone")?,
+        }
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            let next = data.sandbox_generation.wrapping_add(1);
+            write_shared(&mut data.sandbox_generation, next);
+        }
+        Ok(())
     }
 
     /// Switches the mode and takes the backlog along. Returns how many tasks
@@ -234,8 +276,16 @@ impl<'object> KernelHalf<'object> {
     }
 }
 
+fn ignore(error: libbpf_rs::Error, kind: ErrorKind) -> libbpf_rs::Result<()> {
+    if error.kind() == kind {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
+
 /// Writes a word that the kernel half reads at any time.
-fn write_shared(word: &mut u64, value: u64) {
+fn write_shared<T>(word: &mut T, value: T) {
     // SAFETY: `word` is a valid reference; volatile, since it is read elsewhere.
     unsafe { std::ptr::from_mut(word).write_volatile(value) }
 }

@@ -2,8 +2,10 @@
 //! from the arrivals that it reports, switches fair-only mode, and serves
 //! statistics. The decisions themselves are in `sfs_policy`.
 
+mod boundary;
 mod bpf_intf;
 mod bpf_skel;
+mod cgroups;
 mod control;
 mod cpus;
 mod iat;
@@ -78,9 +80,11 @@ fn print_completions(shell: clap_complete::Shell) -> Result<()> {
 /// again when the kernel asks for that (CPU hotplug).
 fn schedule(options: &Options, signals: &Signals) -> Result<()> {
     let settings = options.settings()?;
+    options.check()?;
     preflight::check()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     info!("{NAME} {} {}", version(), arguments.join(" "));
+    boundary::warn_of_contradictions(options.unit, &options.boundary, false);
     if let Some(interval) = options.stats {
         std::thread::spawn(move || stats::monitor(interval));
     }

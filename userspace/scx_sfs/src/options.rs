@@ -3,11 +3,14 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use clap::Parser;
 use clap_complete::Shell;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
+
+use crate::boundary::{Boundary, Identity, Unit};
+use crate::cgroups::SandboxPattern;
 
 /// S until the first window of arrivals is complete, in ns: between the short
 /// and the long functions of every trace that we know of.
@@ -69,6 +72,44 @@ pub struct Options {
           value_parser = clap::value_parser!(u64).range(10..=MAX_FAIR_WAIT_MS))]
     pub fair_max_wait_ms: u64,
 
+    /// What shares one credit.
+    #[arg(long, value_enum, default_value = "process")]
+    pub unit: Unit,
+
+    /// What begins an invocation; several, separated by commas. Two kinds that
+    /// see the same invocation count it once.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "KIND",
+        default_value = "fork,accept"
+    )]
+    pub boundary: Vec<Boundary>,
+
+    /// A unit that has slept for so many milliseconds begins a new invocation,
+    /// with --boundary idle [1..=3600000].
+    #[arg(long, value_name = "MS", default_value = "100",
+          value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub idle_boundary_ms: u64,
+
+    /// With --boundary receive: the port that the connection must lead to, such as
+    /// that of the runtime API; 0: any connection, Unix sockets too.
+    #[arg(long, value_name = "PORT", default_value = "0")]
+    pub receive_port: u16,
+
+    /// Functions are what runs in this cgroup and below, a path below
+    /// /sys/fs/cgroup in which each name may be a pattern, as
+    /// kubepods.slice/*/*/cri-containerd-*.scope; may be repeated. Without it,
+    /// every process started after the scheduler is one.
+    #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
+    pub cgroup: Vec<SandboxPattern>,
+
+    /// What tells one function from another where no hint names it; by default
+    /// cgroup with --cgroup, else comm.
+    #[arg(long, value_enum, value_name = "BY")]
+    pub identity: Option<Identity>,
+
     /// Schedule only tasks with policy SCHED_EXT; all others stay with the
     /// default scheduler.
     #[arg(long)]
@@ -126,6 +167,30 @@ pub struct Settings {
 }
 
 impl Options {
+    /// Returns what tells one function from another.
+    pub fn identity(&self) -> Identity {
+        match self.identity {
+            Some(identity) => identity,
+            None if self.cgroup.is_empty() => Identity::Comm,
+            None => Identity::Cgroup,
+        }
+    }
+
+    /// Checks what one option alone cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// Options that need another one.
+    pub fn check(&self) -> Result<()> {
+        if self.unit == Unit::Cgroup && self.cgroup.is_empty() {
+            bail!("--unit cgroup needs --cgroup: it must be told which cgroups are sandboxes");
+        }
+        if self.identity.is_some_and(|by| by != Identity::Comm) && self.cgroup.is_empty() {
+            bail!("--identity cgroup and --identity parent need --cgroup");
+        }
+        Ok(())
+    }
+
     /// Turns the options into what the policy is told.
     ///
     /// # Errors
@@ -221,6 +286,24 @@ mod tests {
         ] {
             assert!(parse(arguments).is_err(), "{arguments:?} was taken");
         }
+    }
+
+    #[test]
+    fn boundaries_are_a_list() {
+        let options = parse(&["--boundary", "accept,hint"]).unwrap();
+        assert_eq!(options.boundary, [Boundary::Accept, Boundary::Hint]);
+        assert!(parse(&["--boundary", "accept,never"]).is_err());
+        assert_eq!(parse(&[]).unwrap().identity(), Identity::Comm);
+        let options = parse(&["--cgroup", "f/*"]).unwrap();
+        assert_eq!(options.identity(), Identity::Cgroup);
+    }
+
+    #[test]
+    fn what_needs_sandboxes_asks_for_them() {
+        assert!(parse(&["--unit", "cgroup"]).unwrap().check().is_err());
+        assert!(parse(&["--identity", "parent"]).unwrap().check().is_err());
+        let both = ["--unit", "cgroup", "--cgroup", "f/*"];
+        assert!(parse(&both).unwrap().check().is_ok());
     }
 
     #[test]

@@ -41,6 +41,22 @@ pub struct Metrics {
     pub preemptions: u64,
     #[stat(desc = "Wake-ups of invocations that had blocked with credit left")]
     pub io_returns: u64,
+    #[stat(desc = "Invocations begun by the start of a process")]
+    pub begun_by_fork: u64,
+    #[stat(desc = "Invocations begun by exec")]
+    pub begun_by_exec: u64,
+    #[stat(desc = "Invocations begun by the return of a connection from accept")]
+    pub begun_by_accept: u64,
+    #[stat(desc = "Invocations begun by a receive that was waited for")]
+    pub begun_by_receive: u64,
+    #[stat(desc = "Invocations begun by a hint")]
+    pub begun_by_hint: u64,
+    #[stat(desc = "Invocations begun by a wake-up after a long sleep")]
+    pub begun_by_idle: u64,
+    #[stat(desc = "Boundaries that belonged to an invocation begun just before")]
+    pub merged: u64,
+    #[stat(desc = "Cgroups known as sandboxes (--cgroup)")]
+    pub sandboxes: u64,
     #[stat(desc = "Times that FILTER work got a CPU")]
     pub filter_starts: u64,
     #[stat(desc = "Mean queueing delay of these, in microseconds")]
@@ -71,7 +87,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Sums up the counters of all CPUs.
-    pub fn new(per_cpu: &[sfs_stats], policy: &Counters, mode: Mode) -> Self {
+    pub fn new(per_cpu: &[sfs_stats], policy: &Counters, mode: Mode, sandboxes: u64) -> Self {
         let sum = |counter: sfs_counter| -> u64 {
             per_cpu.iter().map(|s| s.counter[counter as usize]).sum()
         };
@@ -89,6 +105,14 @@ impl Metrics {
             demotions: sum(sfs_counter_SFS_DEMOTIONS),
             preemptions: sum(sfs_counter_SFS_PREEMPTIONS),
             io_returns: sum(sfs_counter_SFS_IO_RETURNS),
+            begun_by_fork: sum(sfs_counter_SFS_BEGUN_FORK),
+            begun_by_exec: sum(sfs_counter_SFS_BEGUN_EXEC),
+            begun_by_accept: sum(sfs_counter_SFS_BEGUN_ACCEPT),
+            begun_by_receive: sum(sfs_counter_SFS_BEGUN_RECEIVE),
+            begun_by_hint: sum(sfs_counter_SFS_BEGUN_HINT),
+            begun_by_idle: sum(sfs_counter_SFS_BEGUN_IDLE),
+            merged: sum(sfs_counter_SFS_MERGED),
+            sandboxes,
             filter_starts: starts,
             queue_delay_mean_us: mean(delay_us, starts),
             queue_delay_p99_us: percentile_us(per_cpu, 0.99),
@@ -116,6 +140,13 @@ impl Metrics {
             demotions: self.demotions - earlier.demotions,
             preemptions: self.preemptions - earlier.preemptions,
             io_returns: self.io_returns - earlier.io_returns,
+            begun_by_fork: self.begun_by_fork - earlier.begun_by_fork,
+            begun_by_exec: self.begun_by_exec - earlier.begun_by_exec,
+            begun_by_accept: self.begun_by_accept - earlier.begun_by_accept,
+            begun_by_receive: self.begun_by_receive - earlier.begun_by_receive,
+            begun_by_hint: self.begun_by_hint - earlier.begun_by_hint,
+            begun_by_idle: self.begun_by_idle - earlier.begun_by_idle,
+            merged: self.merged - earlier.merged,
             filter_starts: starts,
             queue_delay_mean_us: mean(delay_us, starts),
             fair_turns_due: self.fair_turns_due - earlier.fair_turns_due,

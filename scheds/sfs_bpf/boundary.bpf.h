@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Boundary: what makes an invocation begin. Each kind is seen where it happens:
+ * fork and idle at a wake-up, exec, accept and receive in small programs on the
+ * kernel functions that do it, hints by the loader.
+ */
+#ifndef __SFS_BOUNDARY_BPF_H
+#define __SFS_BOUNDARY_BPF_H
+
+static void count_begun(u32 kind)
+{
+	switch (kind) {
+	case SFS_BOUNDARY_FORK:		count(SFS_BEGUN_FORK); break;
+	case SFS_BOUNDARY_EXEC:		count(SFS_BEGUN_EXEC); break;
+	case SFS_BOUNDARY_ACCEPT:	count(SFS_BEGUN_ACCEPT); break;
+	case SFS_BOUNDARY_RECEIVE:	count(SFS_BEGUN_RECEIVE); break;
+	case SFS_BOUNDARY_HINT:		count(SFS_BEGUN_HINT); break;
+	case SFS_BOUNDARY_IDLE:		count(SFS_BEGUN_IDLE); break;
+	}
+}
+
+/*
+ * Return true if a boundary of @kind belongs to the invocation in progress, which
+ * another kind has seen just before. A receive also belongs to one that has only
+ * just begun by a receive: a runtime that reports its result and then asks for
+ * the next request receives two answers.
+ */
+static bool is_same_invocation(const struct invocation *inv, u32 kind)
+{
+	if (!inv->open || inv->used_ns >= MERGE_NS)
+		return false;
+	return kind == SFS_BOUNDARY_RECEIVE || !(inv->boundaries & kind);
+}
+
+/* A boundary of @kind, if it is one that was asked for. */
+static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
+			   struct invocation *inv, u32 kind, u64 arrived_at)
+{
+	if (!(boundaries & kind))
+		return;
+	tctx->woken_at = 0;
+	tctx->slept = false;
+	if (is_same_invocation(inv, kind)) {
+		inv->boundaries |= kind;
+		count(SFS_MERGED);
+		return;
+	}
+	begin_invocation(p, tctx, inv, kind, arrived_at);
+	count_begun(kind);
+}
+
+/* ------------------------------------------------------------ fork and idle */
+
+/* Bring @p's sandbox up to date: it may have been moved to another cgroup, or
+ * its cgroup may have become a sandbox, or none any more. */
+static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 generation = sandbox_generation;
+	struct cgroup *cgrp;
+	struct invocation *inv;
+	u64 id;
+
+	if (!only_sandboxes)
+		return;
+	cgrp = cgroup_of(p);
+	if (!cgrp)
+		return;
+	id = cgrp->kn->id;
+	if (id == tctx->cgroup && generation == tctx->sandbox_generation)
+		return;
+	tctx->cgroup = id;
+	tctx->sandbox_generation = generation;
+	id = find_sandbox(cgrp);
+	if (id == tctx->sandbox)
+		return;
+	if (unit == SFS_UNIT_CGROUP) {
+		inv = sandbox_invocation(tctx->sandbox);
+		if (inv)
+			leave_invocation(p, tctx, inv);
+		inv = sandbox_invocation(id);
+		if (inv)
+			__sync_fetch_and_add(&inv->nr_threads, 1);
+	} else if (p->pid == p->tgid && !id) {
+		end_invocation(p, tctx, &tctx->own);
+		tctx->own.state = INV_NONE;
+	}
+	tctx->fresh = id != 0;	/* what has come into a sandbox starts there */
+	tctx->sandbox = id;
+}
+
+/* Return true if a start of @p is one of its unit: a thread that joins its
+ * process, or a child that joins its sandbox, spends what that has. */
+static bool starts_unit(const struct task_struct *p, const struct invocation *inv)
+{
+	if (unit == SFS_UNIT_PROCESS)
+		return p->pid == p->tgid;
+	if (unit == SFS_UNIT_CGROUP)
+		return inv->state == INV_NONE || inv->state == INV_ENDED;
+	return true;
+}
+
+/*
+ * @p is about to become runnable, for the first time, after a sleep (@wakeup), or
+ * only because an attribute of it changes. May be called twice for one wake-up. A
+ * fork that fails afterwards is never seen here.
+ */
+static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *tctx,
+					bool wakeup, u64 now)
+{
+	struct invocation *inv;
+	bool fresh;
+
+	update_sandbox(p, tctx);
+	inv = lookup_invocation(p, tctx);
+	fresh = tctx->fresh;
+	tctx->fresh = false;
+	if (!inv || !is_function(p, tctx))
+		return inv;
+	if (fresh && starts_unit(p, inv))
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_FORK, now);
+	if (!wakeup)
+		return inv;
+	tctx->slept = true;
+	if (!inv->open)
+		tctx->woken_at = now;
+	if ((boundaries & SFS_BOUNDARY_IDLE) && inv->slept_at &&
+	    time_delta(now, inv->slept_at) >= idle_boundary_ns) {
+		inv->slept_at = 0;
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_IDLE, now);
+	}
+	if ((boundaries & SFS_BOUNDARY_RECEIVE) && !has_credit(inv))
+		grant_grace(inv);
+	return inv;
+}
+
+/* @p goes to sleep. */
+static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
+		       struct invocation *inv, u64 now)
+{
+	if ((boundaries & SFS_BOUNDARY_IDLE) && is_function(p, tctx))
+		inv->slept_at = now;
+}
+
+/* ---------------------------------------------------- exec, accept, receive */
+
+/*
+ * Return the current task's invocation, and its context in @tctx, if it works for
+ * a function. Threads of io_uring serve their process.
+ */
+static struct invocation *current_invocation(struct task_struct *p, struct task_ctx **tctx)
+{
+	struct invocation *inv;
+
+	*tctx = try_lookup_task_ctx(p);
+	if (!*tctx)
+		return NULL;
+	update_sandbox(p, *tctx);
+	inv = lookup_invocation(p, *tctx);
+	return inv && is_function(p, *tctx) ? inv : NULL;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p)
+{
+	struct task_ctx *tctx;
+	struct invocation *inv = current_invocation(p, &tctx);
+
+	if (!inv)
+		return 0;
+	cross_boundary(p, tctx, inv, SFS_BOUNDARY_EXEC, bpf_ktime_get_ns());
+	if (identity == SFS_IDENTITY_COMM && !(inv->function & SFS_FUNCTION_HINTED))
+		inv->function = identify(p, tctx);
+	return 0;
+}
+
+/*
+ * A unit that asks for its next connection has served the last one. If it has
+ * several threads, another may still be at work for it; its end is then where the
+ * next one begins.
+ */
+static void enter_accept(void)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *tctx;
+	struct invocation *inv = current_invocation(p, &tctx);
+
+	if (!inv)
+		return;
+	if (inv->nr_threads <= 1)
+		end_invocation(p, tctx, inv);
+	grant_grace(inv);
+}
+
+/* A connection has come. If the task had to wait for it, it came when the task
+ * woke up; otherwise nobody knows when, and this is as good a time as any. */
+static void leave_accept(u64 err)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *tctx;
+	struct invocation *inv;
+
+	if ((s32)err)
+		return;
+	inv = current_invocation(p, &tctx);
+	if (inv)
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_ACCEPT,
+			       tctx->woken_at ?: bpf_ktime_get_ns());
+}
+
+SEC("fentry/inet_accept")
+int BPF_PROG(enter_inet_accept)
+{
+	enter_accept();
+	return 0;
+}
+
+SEC("fexit/inet_accept")
+int BPF_PROG(leave_inet_accept)
+{
+	u64 err = -1;
+
+	bpf_get_func_ret(ctx, &err);
+	leave_accept(err);
+	return 0;
+}
+
+SEC("fentry/unix_accept")
+int BPF_PROG(enter_unix_accept)
+{
+	enter_accept();
+	return 0;
+}
+
+SEC("fexit/unix_accept")
+int BPF_PROG(leave_unix_accept)
+{
+	u64 err = -1;
+
+	bpf_get_func_ret(ctx, &err);
+	leave_accept(err);
+	return 0;
+}
+
+/* Data has come, @got bytes; it counts if the task has slept for it, in the
+ * receive itself or in poll() before. */
+static void leave_receive(u64 got)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *tctx;
+	struct invocation *inv;
+
+	if ((s32)got <= 0)
+		return;
+	inv = current_invocation(p, &tctx);
+	if (inv && tctx->slept)
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_RECEIVE,
+			       tctx->woken_at ?: bpf_ktime_get_ns());
+}
+
+static bool is_receive_port(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	return !receive_port ||
+	       (sk && sk->__sk_common.skc_dport == receive_port);
+}
+
+SEC("fexit/inet_recvmsg")
+int BPF_PROG(leave_inet_recvmsg, struct socket *sock)
+{
+	u64 got = 0;
+
+	bpf_get_func_ret(ctx, &got);
+	if (is_receive_port(sock))
+		leave_receive(got);
+	return 0;
+}
+
+SEC("fexit/inet6_recvmsg")
+int BPF_PROG(leave_inet6_recvmsg, struct socket *sock)
+{
+	u64 got = 0;
+
+	bpf_get_func_ret(ctx, &got);
+	if (is_receive_port(sock))
+		leave_receive(got);
+	return 0;
+}
+
+SEC("fexit/unix_stream_recvmsg")
+int BPF_PROG(leave_unix_stream_recvmsg)
+{
+	u64 got = 0;
+
+	bpf_get_func_ret(ctx, &got);
+	if (!receive_port)
+		leave_receive(got);
+	return 0;
+}
+
+/* -------------------------------------------------------------------- hints */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SFS_HINT_BATCH);
+	__type(key, u32);
+	__type(value, struct sfs_hint);
+} hints SEC(".maps");
+
+/* A request may have arrived before the process that serves it was started, if
+ * it is the first one; not as long before as this. */
+#define COLD_START_NS	(10 * NSEC_PER_SEC)
+
+/* Apply @hint to @p. Count the outcome in @batch. */
+static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 now,
+		       struct sfs_hint_batch *batch)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+
+	if (tctx)
+		update_sandbox(p, tctx);
+	inv = tctx ? lookup_invocation(p, tctx) : NULL;
+	if (!inv || !is_function(p, tctx) || inv->state == INV_ENDED) {
+		batch->foreign++;
+		return;
+	}
+	/* The process id may have been another's when the request arrived. */
+	if (hint->arrived_at && p->start_time > hint->arrived_at + COLD_START_NS) {
+		batch->stale++;
+		return;
+	}
+	cross_boundary(p, tctx, inv, SFS_BOUNDARY_HINT, hint->arrived_at ?: now);
+	if (hint->function)
+		inv->function = hint->function | SFS_FUNCTION_HINTED;
+	inv->service_ns = hint->service_ns;
+	batch->applied++;
+}
+
+#endif /* __SFS_BOUNDARY_BPF_H */

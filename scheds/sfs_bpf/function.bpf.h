@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Function: what tells it from others, and what is published about it when an
+ * invocation of it ends.
+ */
+#ifndef __SFS_FUNCTION_BPF_H
+#define __SFS_FUNCTION_BPF_H
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);	/* identity */
+	__type(value, struct sfs_function);
+} functions SEC(".maps");
+
+/* Mix the 16 bytes of a program's name into @hash (FNV-1a, in words). */
+static u64 mix_name(u64 hash, const char *name)
+{
+	const u64 *words = (const u64 *)name;
+
+	hash = (hash ^ words[0]) * 0x100000001b3ULL;
+	hash ^= hash >> 29;
+	hash = (hash ^ words[1]) * 0x100000001b3ULL;
+	return hash ^ hash >> 32;
+}
+
+/* Read the names of @p's program and of its parent's. */
+static void read_names(struct task_struct *p, char *comm, char *parent)
+{
+	__builtin_memset(comm, 0, 16);
+	__builtin_memset(parent, 0, 16);
+	bpf_probe_read_kernel_str(comm, 16, p->comm);
+	bpf_probe_read_kernel_str(parent, 16, BPF_CORE_READ(p, real_parent, comm));
+}
+
+/* Return the id of the cgroup above @p's sandbox, or 0. */
+static u64 parent_of_sandbox(struct task_struct *p, u64 sandbox)
+{
+	struct cgroup *cgrp = cgroup_of(p);
+	int level, i;
+
+	if (!cgrp)
+		return 0;
+	level = cgrp->level;
+	bpf_for(i, 0, MAX_CGROUP_DEPTH) {
+		struct cgroup *above;
+		bool found;
+
+		if (level - i < 1)
+			break;
+		above = bpf_cgroup_ancestor(cgrp, level - i);
+		if (!above)
+			break;
+		found = above->kn->id == sandbox;
+		bpf_cgroup_release(above);
+		if (!found)
+			continue;
+		above = bpf_cgroup_ancestor(cgrp, level - i - 1);
+		if (!above)
+			break;
+		sandbox = above->kn->id;
+		bpf_cgroup_release(above);
+		return sandbox;
+	}
+	return 0;
+}
+
+/* Return the identity of the function that @p works for. */
+static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 names[4];
+
+	if (tctx->sandbox && identity == SFS_IDENTITY_CGROUP)
+		return tctx->sandbox;
+	if (tctx->sandbox && identity == SFS_IDENTITY_PARENT)
+		return parent_of_sandbox(p, tctx->sandbox);
+	read_names(p, (char *)names, (char *)&names[2]);
+	return (mix_name(mix_name(0xcbf29ce484222325ULL, (char *)names), (char *)&names[2]) &
+		~(SFS_FUNCTION_HINTED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
+}
+
+/*
+ * Publish that an invocation of @function, served by @p, has ended. Counts are
+ * exact; of two invocations that end at the same time, the maximum of one may be
+ * lost.
+ */
+static void publish_service(struct task_struct *p, const struct task_ctx *tctx, u64 function,
+			    u64 service_ns, bool demoted)
+{
+	struct sfs_function *f = bpf_map_lookup_elem(&functions, &function);
+
+	if (!f) {
+		struct sfs_function fresh = {};
+
+		read_names(p, fresh.comm, fresh.parent);
+		bpf_map_update_elem(&functions, &function, &fresh, BPF_NOEXIST);
+		f = bpf_map_lookup_elem(&functions, &function);
+		if (!f)
+			return;
+	}
+	f->cgroup = tctx->sandbox;
+	f->service_last_ns = service_ns;
+	if (service_ns > f->service_max_ns)
+		f->service_max_ns = service_ns;
+	__sync_fetch_and_add(&f->service_ns, service_ns);
+	__sync_fetch_and_add(&f->demoted, demoted);
+	__sync_fetch_and_add(&f->invocations, 1);
+}
+
+#endif /* __SFS_FUNCTION_BPF_H */

@@ -1,0 +1,421 @@
+//! Sandboxes: which cgroups are some function's. They are named by patterns, and
+//! may appear and vanish at any time; the kernel reports both by inotify, so that
+//! nothing is polled.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use glob::Pattern;
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use tracing::{debug, warn};
+
+/// Where cgroup v2 is mounted.
+pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
+
+/// A pattern for the paths of sandboxes: one glob for each component, below the
+/// root of the cgroup hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxPattern {
+    components: Vec<Pattern>,
+}
+
+impl SandboxPattern {
+    /// Parses a pattern such as `kubepods.slice/*/*/cri-containerd-*.scope`; a
+    /// leading `/sys/fs/cgroup/` or `/` may be there.
+    ///
+    /// # Errors
+    ///
+    /// It is empty or no pattern.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let below = text.strip_prefix(CGROUP_ROOT).unwrap_or(text);
+        let mut components = Vec::new();
+        for part in below.split('/').filter(|part| !part.is_empty()) {
+            if part == "." || part == ".." || part.contains("**") {
+                return Err(format!("`{part}` is no name of a cgroup"));
+            }
+            let pattern = Pattern::new(part).map_err(|error| format!("`{part}`: {error}"))?;
+            components.push(pattern);
+        }
+        if components.is_empty() {
+            return Err("want a path below /sys/fs/cgroup, such as functions/*".to_string());
+        }
+        Ok(Self { components })
+    }
+
+    /// Returns whether the component at `depth` (from 0) may be `name`, and
+    /// whether that completes the pattern.
+    fn step(&self, depth: usize, name: &str) -> Option<bool> {
+        let component = self.components.get(depth)?;
+        let last = depth + 1 == self.components.len();
+        component.matches(name).then_some(last)
+    }
+
+    /// Returns whether `path`, relative to the root, is a sandbox.
+    #[cfg(test)]
+    fn matches(&self, path: &str) -> bool {
+        let parts: Vec<&str> = path.split('/').collect();
+        parts.len() == self.components.len()
+            && parts
+                .iter()
+                .enumerate()
+                .all(|(depth, name)| self.step(depth, name).is_some())
+    }
+}
+
+/// What has become of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The cgroup with this id is one.
+    Appeared(u64),
+    /// It is gone.
+    Vanished(u64),
+}
+
+/// A folder that may have sandboxes below it.
+#[derive(Debug)]
+struct Watched {
+    path: PathBuf,
+    /// Patterns (by index) whose components down to this folder match.
+    candidates: Vec<usize>,
+    depth: usize,
+}
+
+/// Watches the cgroup hierarchy for sandboxes.
+pub struct Sandboxes {
+    inotify: Inotify,
+    root: PathBuf,
+    patterns: Vec<SandboxPattern>,
+    folders: HashMap<WatchDescriptor, Watched>,
+    known: HashMap<PathBuf, u64>,
+}
+
+impl Sandboxes {
+    /// Starts to watch the hierarchy at `root` for cgroups of `patterns`. Returns
+    /// those that are there as changes.
+    ///
+    /// # Errors
+    ///
+    /// There is no such hierarchy, or the kernel has no room for a watch.
+    pub fn watch(root: &Path, patterns: Vec<SandboxPattern>) -> Result<(Self, Vec<Change>)> {
+        if !root.join("cgroup.controllers").exists() {
+            bail!(
+                "--cgroup needs cgroup v2 at {}, which is not mounted there",
+                root.display()
+            );
+        }
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)
+            .context("cannot watch for cgroups")?;
+        let mut watch = Self {
+            inotify,
+            root: root.to_owned(),
+            patterns,
+            folders: HashMap::new(),
+            known: HashMap::new(),
+        };
+        let mut changes = Vec::new();
+        watch.start_over(&mut changes)?;
+        Ok((watch, changes))
+    }
+
+    /// Returns how many sandboxes there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns what has changed since the last call; does not wait.
+    ///
+    /// # Errors
+    ///
+    /// The kernel has no room for another watch.
+    pub fn changes(&mut self) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        loop {
+            match self.inotify.read_events() {
+                Ok(events) => {
+                    for event in events {
+                        self.take(&event, &mut changes)?;
+                    }
+                }
+                Err(Errno::EAGAIN) => return Ok(changes),
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error).context("cannot watch for cgroups"),
+            }
+        }
+    }
+
+    fn take(&mut self, event: &InotifyEvent, changes: &mut Vec<Change>) -> Result<()> {
+        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+            warn!("too many cgroups changed at once: looking through all of them");
+            return self.start_over(changes);
+        }
+        if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+            self.folders.remove(&event.wd);
+            return Ok(());
+        }
+        let (Some(folder), Some(name)) = (self.folders.get(&event.wd), &event.name) else {
+            return Ok(());
+        };
+        let (path, depth) = (folder.path.join(name), folder.depth);
+        let gone = AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVED_FROM;
+        if event.mask.intersects(gone) {
+            changes.extend(self.known.remove(&path).map(Change::Vanished));
+            return Ok(());
+        }
+        let candidates = folder.candidates.clone();
+        self.visit(&path, name, depth, &candidates, changes)
+    }
+
+    /// Looks through the whole hierarchy.
+    fn start_over(&mut self, changes: &mut Vec<Change>) -> Result<()> {
+        let gone: Vec<PathBuf> = self
+            .known
+            .iter()
+            .filter(|(path, id)| cgroup_id(path) != Some(**id))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in gone {
+            changes.extend(self.known.remove(&path).map(Change::Vanished));
+        }
+        let all: Vec<usize> = (0..self.patterns.len()).collect();
+        self.enter(&self.root.clone(), 0, all, changes)
+    }
+
+    /// A cgroup at `path`, with `depth` components above it that match the
+    /// `candidates`.
+    fn visit(
+        &mut self,
+        path: &Path,
+        name: &OsStr,
+        depth: usize,
+        candidates: &[usize],
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let Some(name) = name.to_str() else {
+            return Ok(());
+        };
+        let mut deeper = Vec::new();
+        let mut is_sandbox = false;
+        for candidate in candidates {
+            match self.patterns[*candidate].step(depth, name) {
+                Some(true) => is_sandbox = true,
+                Some(false) => deeper.push(*candidate),
+                None => {}
+            }
+        }
+        if is_sandbox {
+            self.register(path, changes);
+        }
+        if deeper.is_empty() {
+            return Ok(());
+        }
+        self.enter(path, depth + 1, deeper, changes)
+    }
+
+    fn register(&mut self, path: &Path, changes: &mut Vec<Change>) {
+        // It may be gone again.
+        let Some(id) = cgroup_id(path) else {
+            return;
+        };
+        match self.known.insert(path.to_owned(), id) {
+            Some(old) if old == id => return,
+            Some(old) => changes.push(Change::Vanished(old)),
+            None => {}
+        }
+        debug!("sandbox {} has id {id}", path.display());
+        changes.push(Change::Appeared(id));
+    }
+
+    /// Watches the folder at `path`, then looks at what is in it already: what is
+    /// made in between is seen twice, and registered once.
+    fn enter(
+        &mut self,
+        path: &Path,
+        depth: usize,
+        candidates: Vec<usize>,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let flags = AddWatchFlags::IN_CREATE
+            | AddWatchFlags::IN_DELETE
+            | AddWatchFlags::IN_MOVED_FROM
+            | AddWatchFlags::IN_MOVED_TO
+            | AddWatchFlags::IN_ONLYDIR;
+        let descriptor = match self.inotify.add_watch(path, flags) {
+            Ok(descriptor) => descriptor,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
+            Err(Errno::ENOSPC) => bail!(
+                "cannot watch {} for sandboxes: raise the sysctl fs.inotify.max_user_watches",
+                path.display()
+            ),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot watch {}", path.display()))
+            }
+        };
+        self.folders.insert(
+            descriptor,
+            Watched {
+                path: path.to_owned(),
+                candidates: candidates.clone(),
+                depth,
+            },
+        );
+        for name in folders_in(path) {
+            self.visit(&path.join(&name), &name, depth, &candidates, changes)?;
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Sandboxes {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+}
+
+/// Returns the id that the kernel knows a cgroup by: its folder's inode number.
+fn cgroup_id(path: &Path) -> Option<u64> {
+    let found = fs::metadata(path).ok()?;
+    found.is_dir().then(|| found.ino())
+}
+
+/// Returns the names of the folders in `path`; none if it is gone.
+fn folders_in(path: &Path) -> Vec<std::ffi::OsString> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::NotFound {
+                warn!("cannot look for sandboxes in {}: {error}", path.display());
+            }
+            return Vec::new();
+        }
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.file_name())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        SandboxPattern::parse(pattern).unwrap().matches(path)
+    }
+
+    #[test]
+    fn the_names_that_platforms_use_are_matched() {
+        // OpenLambda's worker, Kubernetes with the systemd and the cgroupfs
+        // driver (containerd, CRI-O), Docker with both, Firecracker's jailer.
+        for (pattern, path) in [
+            ("*-sandboxes/cg-*", "default-ol-sandboxes/cg-17"),
+            (
+                "kubepods.slice/*/*/cri-containerd-*.scope",
+                "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f_2.slice/cri-containerd-9ab.scope",
+            ),
+            (
+                "kubepods.slice/kubepods-pod*.slice/crio-*.scope",
+                "kubepods.slice/kubepods-pod77.slice/crio-ab12.scope",
+            ),
+            ("kubepods/*/pod*/*", "kubepods/besteffort/pod3c-9/0a1b2c"),
+            ("system.slice/docker-*.scope", "system.slice/docker-0a1b2c.scope"),
+            ("/docker/*", "docker/0a1b2c"),
+            ("/sys/fs/cgroup/firecracker/*", "firecracker/551e7604-e35c"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} should match {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_matches_its_depth_only() {
+        assert!(!matches("functions/*", "functions"));
+        assert!(!matches("functions/*", "functions/a/b"));
+        assert!(!matches("functions/*", "other/a"));
+        assert!(matches("functions/?[0-9]", "functions/f1"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["", "/", "/sys/fs/cgroup", "a/**", "a/../b", "a/[b"] {
+            assert!(SandboxPattern::parse(text).is_err(), "{text} was taken");
+        }
+    }
+
+    /// A hierarchy of plain folders does for everything but the ids' meaning.
+    fn hierarchy() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("cgroup.controllers"), "cpu").unwrap();
+        root
+    }
+
+    fn patterns(texts: &[&str]) -> Vec<SandboxPattern> {
+        texts
+            .iter()
+            .map(|text| SandboxPattern::parse(text).unwrap())
+            .collect()
+    }
+
+    fn id(path: PathBuf) -> u64 {
+        cgroup_id(&path).unwrap()
+    }
+
+    #[test]
+    fn sandboxes_that_are_there_are_found() {
+        let root = hierarchy();
+        fs::create_dir_all(root.path().join("f/a/inner")).unwrap();
+        fs::create_dir_all(root.path().join("other/b")).unwrap();
+        let (watch, changes) = Sandboxes::watch(root.path(), patterns(&["f/*"])).unwrap();
+        assert_eq!(changes, [Change::Appeared(id(root.path().join("f/a")))]);
+        assert_eq!(watch.len(), 1);
+    }
+
+    #[test]
+    fn sandboxes_that_come_and_go_are_reported() {
+        let root = hierarchy();
+        let (mut watch, changes) =
+            Sandboxes::watch(root.path(), patterns(&["*-sandboxes/cg-*", "pods/*/c*"])).unwrap();
+        assert_eq!(changes, []);
+
+        let first = root.path().join("ol-sandboxes/cg-1");
+        fs::create_dir_all(&first).unwrap();
+        let second = root.path().join("pods/p/c1");
+        fs::create_dir_all(&second).unwrap();
+        fs::create_dir_all(root.path().join("pods/p/other")).unwrap();
+        let (first, second) = (id(first), id(second));
+        let mut changes = watch.changes().unwrap();
+        changes.sort_by_key(|change| *change != Change::Appeared(first));
+        assert_eq!(changes, [Change::Appeared(first), Change::Appeared(second)]);
+
+        fs::remove_dir(root.path().join("ol-sandboxes/cg-1")).unwrap();
+        assert_eq!(watch.changes().unwrap(), [Change::Vanished(first)]);
+        fs::remove_dir_all(root.path().join("pods")).unwrap();
+        assert_eq!(watch.changes().unwrap(), [Change::Vanished(second)]);
+        assert_eq!(watch.len(), 0);
+    }
+
+    #[test]
+    fn a_thousand_at_once_are_all_seen() {
+        let root = hierarchy();
+        fs::create_dir(root.path().join("f")).unwrap();
+        let (mut watch, _) = Sandboxes::watch(root.path(), patterns(&["f/*"])).unwrap();
+        for number in 0..1000 {
+            fs::create_dir(root.path().join(format!("f/{number}"))).unwrap();
+        }
+        assert_eq!(watch.changes().unwrap().len(), 1000);
+        assert_eq!(watch.len(), 1000);
+    }
+
+    #[test]
+    fn without_a_hierarchy_it_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let error = Sandboxes::watch(root.path(), patterns(&["f/*"])).map(|_| ());
+        assert!(error.unwrap_err().to_string().contains("cgroup v2"));
+    }
+}
