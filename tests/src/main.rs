@@ -4,11 +4,13 @@
 
 mod case;
 mod cases;
+mod cgroup;
 mod clock;
 mod process;
 mod report;
 mod runner;
 mod scheduler;
+mod server;
 mod trace;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! The cases, in the order in which they run.
 
+mod boundaries;
 mod credit;
 mod lifecycle;
 mod operator;
@@ -7,6 +8,7 @@ mod overload;
 mod placement;
 mod policies;
 mod queues;
+mod sandboxes;
 mod slice;
 
 use crate::case::Case;
@@ -17,6 +19,8 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         operator::CASES,
         lifecycle::CASES,
         credit::CASES,
+        boundaries::CASES,
+        sandboxes::CASES,
         queues::CASES,
         slice::CASES,
         overload::CASES,

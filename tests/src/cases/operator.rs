@@ -158,7 +158,7 @@ fn dump_shows_state(bench: &Bench) -> Result<()> {
         ensure!(text.contains(word), "\"{word}\" is not in the dump");
     }
     ensure!(
-        text.contains("sfs: invocation demoted credit=7000us"),
+        text.contains("sfs: invocation 1 demoted credit=7000us"),
         "no hog is shown as demoted"
     );
     drop(hogs);
