@@ -111,6 +111,7 @@ static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *
 	bool fresh;
 
 	update_sandbox(p, tctx);
+	update_limit(p, tctx);
 	inv = lookup_invocation(p, tctx);
 	fresh = tctx->fresh;
 	tctx->fresh = false;

@@ -74,11 +74,24 @@ static u64 fair_due_interval(u32 waiting)
 	return share < half ? share : half;
 }
 
-static void advance_vtime(struct task_struct *p, u64 delta)
+/* @p is to run in FAIR: find out with which weight. */
+static void fair_join(struct task_struct *p, struct task_ctx *tctx)
 {
-	u32 weight = p->scx.weight ?: 1;	/* 100 is that of nice 0 */
+	join_group(p, tctx);
+	tctx->fair_weight = group_weight(p, tctx);
+}
 
-	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + delta * 100 / weight);
+/* Return the virtual time that @delta of CPU time comes to. */
+static u64 weighted(const struct task_ctx *tctx, u64 delta)
+{
+	u64 weight = tctx->fair_weight ?: 1024;
+
+	return delta * 1024 / weight;
+}
+
+static void advance_vtime(struct task_struct *p, const struct task_ctx *tctx, u64 delta)
+{
+	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + weighted(tctx, delta));
 }
 
 /*
@@ -89,23 +102,40 @@ static void advance_vtime(struct task_struct *p, u64 delta)
  */
 static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
 {
-	advance_vtime(p, delta);
+	advance_vtime(p, tctx, delta);
 	if (!tctx->filter_used_ns)
 		return;
 	tctx->fair_used_ns += delta;
 	if (tctx->fair_used_ns < fair_slice_ns)
 		return;
-	advance_vtime(p, tctx->filter_used_ns);
+	advance_vtime(p, tctx, tctx->filter_used_ns);
 	tctx->filter_used_ns = 0;
 	tctx->fair_used_ns = 0;
 }
 
+/*
+ * Return how far ahead of the present virtual time a task may be: so far that what
+ * one turn of it comes to is not forgotten, however little its weight, but not
+ * farther than FAIR's round may take.
+ */
+static u64 fair_turns_ahead(const struct task_ctx *tctx)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_FAIR);
+	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
+	u64 usual = FAIR_TURNS_AHEAD * fair_slice_ns;
+
+	if (own > share)
+		own = share;
+	return own > usual ? own : usual;
+}
+
 /* Return @p's virtual time, brought into the window around the present one. */
-static u64 fair_vtime_of(const struct task_struct *p)
+static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime;
 	u64 earliest = now - FAIR_TURNS_BEHIND * fair_slice_ns;
-	u64 latest = now + FAIR_TURNS_AHEAD * fair_slice_ns;
+	u64 latest = now + fair_turns_ahead(tctx);
 
 	if (time_before(vtime, earliest))
 		return earliest;
@@ -120,13 +150,17 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 	s32 pinned = pinned_cpu(p);
 	u64 dsq = pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned);
 
+	u64 turn = fair_turn_ns();
+
 	if (tctx) {
 		tctx->turn = TURN_FAIR;
 		tctx->queued_at = now;
+		fair_join(p, tctx);
+		turn = within_quota(tctx, turn);
 	}
 	if (pinned >= 0)
 		count(SFS_PINNED);
-	scx_bpf_dsq_insert_vtime(p, dsq, fair_turn_ns(), fair_vtime_of(p), enq_flags);
+	scx_bpf_dsq_insert_vtime(p, dsq, turn, fair_vtime_of(p, tctx), enq_flags);
 	kick_idle_cpu(p, pinned);
 }
 

@@ -20,9 +20,10 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
+	leave_group(tctx);
 	if (pinned >= 0)
 		count(SFS_PINNED);
-	scx_bpf_dsq_insert(p, dsq, credit_left(inv), enq_flags);
+	scx_bpf_dsq_insert(p, dsq, within_quota(tctx, credit_left(inv)), enq_flags);
 	if (!kick_idle_cpu(p, pinned))
 		preempt_fair_cpu(p, pinned);
 }
@@ -142,8 +143,9 @@ static void relieve_filter(u64 filter, u64 fair, u64 now)
 		if (time_delta(now, tctx->queued_at) < overload_wait())
 			return;
 		tctx->turn = TURN_FAIR;
+		fair_join(p, tctx);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns());
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p, tctx));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
 			count(SFS_RELIEVED);
 	}

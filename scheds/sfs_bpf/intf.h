@@ -141,6 +141,7 @@ enum sfs_counter {
 	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */
 	SFS_SYSTEM_WAKEUPS,	/* wake-ups of kernel threads and of the loader */
+	SFS_THROTTLED,		/* times that a group had used up its quota (cpu.max) */
 	SFS_PINNED,		/* tasks queued for the one CPU that they may use */
 	SFS_NO_CONTEXT,		/* tasks without a context (no memory for one), run in FAIR */
 	SFS_LOST_EVENTS,	/* events that did not fit into the ring buffer */

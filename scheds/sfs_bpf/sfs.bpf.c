@@ -15,8 +15,8 @@
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
- * functions), function (identity, what is published), filter, fair, placement,
- * telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
+ * functions), function (identity, what is published), filter, fair, group
+ * (cpu.weight, cpu.max), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -29,8 +29,9 @@ char _license[] SEC("license") = "GPL";
 #include "sandbox.bpf.h"
 #include "function.bpf.h"
 #include "invocation.bpf.h"
-#include "boundary.bpf.h"
 #include "placement.bpf.h"
+#include "group.bpf.h"
+#include "boundary.bpf.h"
 #include "fair.bpf.h"
 #include "filter.bpf.h"
 
@@ -64,6 +65,8 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		tctx->filter_used_ns += delta;
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
+	if (tctx->limit && !is_system(p))
+		charge_groups(tctx, delta, scx_bpf_now());
 	if (!has_credit(inv))
 		leave_demand(tctx);
 }
@@ -78,11 +81,20 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 }
 
 /* Return how long such a turn may be. */
-static u64 turn_ns(u32 turn, const struct invocation *inv)
+static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv)
 {
-	if (turn == TURN_FILTER && inv)
-		return credit_left(inv);
-	return turn == TURN_SYSTEM ? SYSTEM_SLICE_NS : fair_turn_ns();
+	if (turn == TURN_SYSTEM)
+		return SYSTEM_SLICE_NS;
+	return within_quota(tctx, turn == TURN_FILTER && inv ? credit_left(inv) : fair_turn_ns());
+}
+
+/* Return the group whose quota keeps @p from running, or 0. What is on its way out
+ * is let go: it may hold what others wait for. */
+static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	if (!tctx->limit || is_system(p) || (p->flags & PF_EXITING))
+		return 0;
+	return throttled_by(tctx);
 }
 
 /* Return true if @p has been taken off its CPU in the middle of its turn, by
@@ -112,10 +124,14 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 
 	now = scx_bpf_now();
 	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
+	if (must_park(p, tctx))
+		return cpu;
 	tctx->turn_used_ns = 0;
 	tctx->turn = next_turn(p, tctx, inv);
 	tctx->queued_at = now;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, inv), 0);
+	if (tctx->turn == TURN_FAIR)
+		fair_join(p, tctx);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, tctx, inv), 0);
 	return cpu;
 }
 
@@ -161,20 +177,29 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	u64 now = scx_bpf_now();
+	u64 now = scx_bpf_now(), parked;
 	u32 turn;
 
 	if (!tctx) {
 		count(SFS_NO_CONTEXT);
-		fair_enqueue(p, NULL, enq_flags, now);
+		/* The last one that its CPU has stays there (SCX_OPS_ENQ_LAST). */
+		if (enq_flags & SCX_ENQ_LAST)
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fair_turn_ns(), enq_flags);
+		else
+			fair_enqueue(p, NULL, enq_flags, now);
 		return;
 	}
 	inv = lookup_invocation(p, tctx);
 	turn = next_turn(p, tctx, inv);
+	parked = must_park(p, tctx);
 
-	if (resumes(p, tctx, turn, enq_flags)) {
+	if (parked) {
+		park(p, tctx, parked, enq_flags, now);
+	} else if (enq_flags & SCX_ENQ_LAST) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
+	} else if (resumes(p, tctx, turn, enq_flags)) {
 		tctx->queued_at = 0;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, inv), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
 	} else if (turn == TURN_FILTER && inv) {
@@ -194,9 +219,13 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	tctx->turn = turn;
 	cctx->turn_is_due = false;
 	mark_fair_cpu(scx_bpf_task_cpu(prev), turn == TURN_FAIR);
-	if (turn == TURN_FAIR)
+	if (turn == TURN_FAIR) {
 		cctx->fair_served_at = scx_bpf_now();
-	scx_bpf_task_set_slice(prev, turn_ns(turn, inv));
+		fair_join(prev, tctx);
+	} else {
+		leave_group(tctx);
+	}
+	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
 }
 
 /* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
@@ -207,6 +236,57 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 	return !tctx->yielded || !filter_waiting(cpu);
 }
 
+/* Queue a task whose group has quota again where it belongs. See relieve_filter()
+ * about the race. */
+static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	struct invocation *inv;
+	s32 pinned = pinned_cpu(p);
+	u64 other;
+
+	if (!tctx)
+		return;
+	other = must_park(p, tctx);	/* a group above may have used up its own */
+	if (other) {
+		scx_bpf_dsq_move(it, p, DSQ_PARKED(other), 0);
+		return;
+	}
+	inv = lookup_invocation(p, tctx);
+	tctx->turn = next_turn(p, tctx, inv);
+	tctx->queued_at = now;
+	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
+	if (tctx->turn == TURN_FILTER) {
+		scx_bpf_dsq_move(it, p, pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned), 0);
+	} else {
+		fair_join(p, tctx);
+		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
+		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned), 0);
+	}
+	kick_idle_cpu(p, pinned);
+}
+
+/* Let the tasks of one group go on that has quota again. */
+static void release_parked(u64 now)
+{
+	struct task_struct *p;
+	int looked_at = 0;
+	u64 id;
+
+	if (bpf_map_pop_elem(&released_groups, &id))
+		return;
+	__sync_fetch_and_sub(&nr_released, 1);
+	__sink(looked_at);
+	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
+		if (++looked_at > RELEASE_BATCH) {
+			__sync_fetch_and_add(&nr_released, 1);
+			bpf_map_push_elem(&released_groups, &id, 0);
+			return;
+		}
+		release_task(BPF_FOR_EACH_ITER, p, now);
+	}
+}
+
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
 void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -214,6 +294,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct invocation *inv = NULL;
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = scx_bpf_now(), due;
+	bool parked = false;
 	u32 turn;
 
 	if (!cctx)
@@ -223,8 +304,11 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	if (prev && tctx) {
 		inv = lookup_invocation(prev, tctx);
 		charge(prev, tctx, inv);
+		parked = must_park(prev, tctx);
 	}
 
+	if (nr_released > 0)
+		release_parked(now);
 	if (loader_is_late(now)) {
 		relieve_filter(DSQ_FILTER, DSQ_FAIR, now);
 		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
@@ -235,14 +319,14 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		count(SFS_FAIR_TURNS_DUE);
 		return;
 	}
-	if (prev && tctx && filter_keeps_cpu(tctx, inv, cpu)) {
+	if (prev && tctx && !parked && filter_keeps_cpu(tctx, inv, cpu)) {
 		tctx->yielded = false;
 		keep_running(prev, tctx, inv, TURN_FILTER, cctx);
 		return;
 	}
 	if (filter_dispatch(cpu))
 		return;
-	if (prev && tctx && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
+	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
 		turn = next_turn(prev, tctx, inv);
 		keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
 		return;
@@ -314,9 +398,10 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 
 	if (!cctx || !tctx)
 		return;
+	update_limit(p, tctx);
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv);
-	if (turn_is_over(tctx, inv, cctx, cpu, now))
+	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx) || nr_released > 0)
 		scx_bpf_task_set_slice(p, 0);
 	check_head(DSQ_FILTER, now);
 	check_head(DSQ_FILTER_CPU(cpu), now);
@@ -360,6 +445,7 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 	if (!tctx)
 		return;
 	leave_demand(tctx);
+	leave_group(tctx);
 	check_recovery(scx_bpf_now());
 }
 
@@ -419,6 +505,38 @@ void BPF_STRUCT_OPS(sfs_enable, struct task_struct *p)
 	scx_bpf_task_set_dsq_vtime(p, fair_vtime_now);
 }
 
+/* ------------------------------------------------------------ control groups */
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_init, struct cgroup *cgrp,
+			     struct scx_cgroup_init_args *args)
+{
+	make_group(cgrp, args);
+	scx_bpf_create_dsq(DSQ_PARKED(cgrp->kn->id), NUMA_NO_NODE);
+	return 0;
+}
+
+void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)
+{
+	u64 id = cgrp->kn->id;
+
+	remove_group(id);
+	scx_bpf_destroy_dsq(DSQ_PARKED(id));
+}
+
+void BPF_STRUCT_OPS(sfs_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	set_group_weight(cgrp->kn->id, weight);
+}
+
+void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
+		    u64 burst_us)
+{
+	struct group *g = lookup_group(cgrp->kn->id);
+
+	if (g)
+		set_limit(cgrp->kn->id, g, period_us, quota_us, burst_us);
+}
+
 /* ------------------------------------------------------------ mode switching */
 
 /* Move one task from FILTER to FAIR. See relieve_filter() about the race. */
@@ -426,10 +544,12 @@ static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
-	if (tctx)
+	if (tctx) {
 		tctx->turn = TURN_FAIR;
+		fair_join(p, tctx);
+	}
 	scx_bpf_dsq_move_set_slice(it, fair_turn_ns());
-	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p));
+	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
 	return scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0);
 }
 
@@ -444,6 +564,7 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 		return false;
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
+	leave_group(tctx);
 	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
 	return scx_bpf_dsq_move(it, p, DSQ_FILTER, 0);
 }
@@ -631,7 +752,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init)
 	mask = bpf_kptr_xchg(&fair_cpus, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
-	return create_queues();
+	return create_queues() ?: init_release_timer();
 }
 
 void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)
@@ -653,6 +774,10 @@ SCX_OPS_DEFINE(sfs_ops,
 	       .init_task	= (void *)sfs_init_task,
 	       .exit_task	= (void *)sfs_exit_task,
 	       .enable		= (void *)sfs_enable,
+	       .cgroup_init	= (void *)sfs_cgroup_init,
+	       .cgroup_exit	= (void *)sfs_cgroup_exit,
+	       .cgroup_set_weight = (void *)sfs_cgroup_set_weight,
+	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth,
 	       .dump		= (void *)sfs_dump,
 	       .dump_cpu	= (void *)sfs_dump_cpu,
 	       .dump_task	= (void *)sfs_dump_task,

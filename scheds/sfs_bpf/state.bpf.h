@@ -185,6 +185,12 @@ struct task_ctx {
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
+	u64 fair_weight;	/* in FAIR, 1024 is the default */
+	u64 active_group;	/* that counts it as active; 0: none */
+	u64 limit;		/* nearest group with a quota; 0: none */
+	u64 limit_group;	/* the group, and the generation, for which */
+	u32 limit_generation;	/* `limit` holds */
+	u32 active_weight;	/* with which it is counted */
 	u32 turn;		/* enum turn */
 	u32 seq;		/* invocation that the CPU times above are of */
 	u32 sandbox_generation;	/* for which `sandbox` holds */

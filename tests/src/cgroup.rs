@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
@@ -10,6 +11,16 @@ use crate::clock::wait_until;
 use crate::process::PATIENCE;
 
 const ROOT: &str = "/sys/fs/cgroup";
+
+/// Has groups below the root take part in the distribution of CPU time.
+///
+/// # Errors
+///
+/// The kernel has no such controller.
+pub fn enable_cpu_controller() -> Result<()> {
+    let file = Path::new(ROOT).join("cgroup.subtree_control");
+    fs::write(file, "+cpu").context("cannot enable the CPU controller")
+}
 
 /// A control group. Dropping it removes it, and those below it; what runs in it
 /// goes to the root.
@@ -46,6 +57,22 @@ impl Cgroup {
     pub fn set(&self, file: &str, value: &str) -> Result<()> {
         let file = self.path.join(file);
         fs::write(&file, value).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// Returns the CPU time that has been used in it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let file = self.path.join("cpu.stat");
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "));
+        let us: u64 = line.context("cpu.stat has no usage_usec")?.parse()?;
+        Ok(Duration::from_micros(us))
     }
 
     /// Removes it, which must be empty.

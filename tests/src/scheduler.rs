@@ -49,6 +49,7 @@ pub struct Stats {
     pub overloads: u64,
     pub moved: u64,
     pub relieved: u64,
+    pub throttled: u64,
     pub pinned: u64,
     pub lost_events: u64,
 }

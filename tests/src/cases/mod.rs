@@ -2,6 +2,7 @@
 
 mod boundaries;
 mod credit;
+mod groups;
 mod lifecycle;
 mod operator;
 mod overload;
@@ -21,6 +22,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         credit::CASES,
         boundaries::CASES,
         sandboxes::CASES,
+        groups::CASES,
         queues::CASES,
         slice::CASES,
         overload::CASES,

@@ -15,7 +15,7 @@ use scx_utils::{
     uei_report, UserExitInfo,
 };
 use sfs_policy::Mode;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::boundary;
 use crate::bpf_intf::{sfs_event, sfs_mode_switch, sfs_stats};
@@ -81,9 +81,17 @@ impl<'object> KernelHalf<'object> {
 
         let ops = skel.struct_ops.sfs_ops_mut();
         ops.exit_dump_len = options.exit_dump_len;
-        ops.flags = *compat::SCX_OPS_ENQ_EXITING | *compat::SCX_OPS_ENQ_MIGRATION_DISABLED;
+        ops.flags = *compat::SCX_OPS_ENQ_EXITING
+            | *compat::SCX_OPS_ENQ_LAST
+            | *compat::SCX_OPS_ENQ_MIGRATION_DISABLED;
         if options.partial {
             ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
+        }
+
+        if !compat::struct_has_field("sched_ext_ops", "cgroup_set_bandwidth")? {
+            warn!("this kernel does not tell a scheduler of cpu.max (6.17 and later do): quotas of cgroups are not enforced");
+            skel.struct_ops.sfs_ops_mut().cgroup_set_bandwidth = std::ptr::null_mut();
+            skel.progs.sfs_cgroup_set_bandwidth.set_autoload(false);
         }
 
         let tunables = skel

@@ -77,6 +77,8 @@ pub struct Metrics {
     pub relieved: u64,
     #[stat(desc = "Wake-ups of kernel threads and of the loader")]
     pub system_wakeups: u64,
+    #[stat(desc = "Times that a cgroup had used up its quota (cpu.max)")]
+    pub throttled: u64,
     #[stat(desc = "Tasks queued for the one CPU that they may use")]
     pub pinned: u64,
     #[stat(desc = "Tasks run in FAIR because there was no memory for their context")]
@@ -122,6 +124,7 @@ impl Metrics {
             moved: sum(sfs_counter_SFS_MOVED),
             relieved: sum(sfs_counter_SFS_RELIEVED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
+            throttled: sum(sfs_counter_SFS_THROTTLED),
             pinned: sum(sfs_counter_SFS_PINNED),
             no_context: sum(sfs_counter_SFS_NO_CONTEXT),
             lost_events: sum(sfs_counter_SFS_LOST_EVENTS),
@@ -154,6 +157,7 @@ impl Metrics {
             moved: self.moved - earlier.moved,
             relieved: self.relieved - earlier.relieved,
             system_wakeups: self.system_wakeups - earlier.system_wakeups,
+            throttled: self.throttled - earlier.throttled,
             pinned: self.pinned - earlier.pinned,
             no_context: self.no_context - earlier.no_context,
             lost_events: self.lost_events - earlier.lost_events,

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Group: what cpu.weight and cpu.max of a control group ask for. Under sched_ext
+ * both mean nothing unless the scheduler sees to them.
+ *
+ * Weight: FAIR divides a group's share among what is active in it, tasks and
+ * groups, level by level, as the kernel's fair class does. Bandwidth: what a group
+ * uses, in FILTER or in FAIR, is charged to it and to those above it that have a
+ * quota; when one has used it up, its tasks are parked in a queue of its own until
+ * its period is over.
+ */
+#ifndef __SFS_GROUP_BPF_H
+#define __SFS_GROUP_BPF_H
+
+/* Groups deeper than this share like one of this depth. */
+#define MAX_GROUP_DEPTH	8
+
+/* Where the tasks of a group wait that has used up its quota. */
+#define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
+
+/* Throttled groups looked at by one run of the timer, and tasks released by one
+ * call of dispatch(). */
+#define RELEASE_BATCH	64
+
+/* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
+#define UNLIMITED_US	(1ULL << 44)
+
+/* The timer looks for periods that are over at least this often, in ns. */
+#define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
+
+/*
+ * A group. active, nr_active and used_ns are added to atomically, counted and
+ * throttled exchanged. The others are written by the kernel's cgroup code alone,
+ * one call at a time. That a group becomes active and inactive on two CPUs at once
+ * may leave its weight counted in its parent, or not, until the next time that it
+ * changes: its neighbours get a little less, or more, for so long.
+ */
+struct group {
+	u64 parent;		/* id; 0: this is the root */
+	u32 weight;		/* 100 is the default */
+	u32 counted;		/* weight that the parent's `active` has of it */
+	s64 active;		/* sum of the weights of what is active in it */
+	s64 nr_active;		/* how many that are */
+	u64 quota_ns;		/* in each period; 0: no limit */
+	u64 period_ns;
+	u64 burst_ns;		/* quota that may be saved up */
+	u64 period_start;
+	s64 used_ns;		/* since then, debts of earlier periods included */
+	u32 throttled;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);	/* the cgroup's id */
+	__type(value, struct group);
+} groups SEC(".maps");
+
+/* Ids of groups that are throttled, and of those whose tasks may go on. */
+struct id_queue {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 65536);
+	__type(value, u64);
+};
+struct id_queue throttled_groups SEC(".maps");
+struct id_queue released_groups SEC(".maps");
+
+struct release_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct release_timer);
+} release_timers SEC(".maps");
+
+static volatile u32 nr_limited;		/* groups with a quota */
+static volatile u32 limits_generation = 1; /* counts the changes of quotas */
+static volatile s32 nr_released;	/* atomic: entries of released_groups */
+
+static struct group *lookup_group(u64 id)
+{
+	return id ? bpf_map_lookup_elem(&groups, &id) : NULL;
+}
+
+/* Return the id of the group whose weight and quota hold for @p; 0: the kernel
+ * has no groups for the CPU controller. */
+static u64 group_of(struct task_struct *p)
+{
+	if (!bpf_core_field_exists(p->sched_task_group))
+		return 0;
+	return BPF_CORE_READ(p, sched_task_group, css.cgroup, kn, id);
+}
+
+/* ------------------------------------------------------------------ weight */
+
+/* Something of @weight becomes active in group @id. */
+static void activate(u64 id, u32 weight)
+{
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g || !g->parent)
+			return;
+		__sync_fetch_and_add(&g->active, (s64)weight);
+		if (__sync_fetch_and_add(&g->nr_active, 1))
+			return;
+		weight = g->weight;
+		weight -= __sync_lock_test_and_set(&g->counted, weight);
+		id = g->parent;
+	}
+}
+
+/* Something of @weight is no longer active in group @id. */
+static void deactivate(u64 id, u32 weight)
+{
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g || !g->parent)
+			return;
+		__sync_fetch_and_sub(&g->active, (s64)weight);
+		if (__sync_fetch_and_sub(&g->nr_active, 1) != 1)
+			return;
+		weight = __sync_lock_test_and_set(&g->counted, 0);
+		id = g->parent;
+	}
+}
+
+/* @p competes in FAIR from now on. */
+static void join_group(struct task_struct *p, struct task_ctx *tctx)
+{
+	if (tctx->active_group)
+		return;
+	tctx->active_group = group_of(p);
+	tctx->active_weight = p->scx.weight;
+	activate(tctx->active_group, tctx->active_weight);
+}
+
+static void leave_group(struct task_ctx *tctx)
+{
+	if (!tctx->active_group)
+		return;
+	deactivate(tctx->active_group, tctx->active_weight);
+	tctx->active_group = 0;
+}
+
+/*
+ * Return the weight of @p in FAIR, in units of 1/1024 of the default: its own, if
+ * it is in the root; its part of its group's weight, and so on, otherwise.
+ */
+static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 weight = (u64)(p->scx.weight ?: 1) * 1024 / 100;
+	u64 id = tctx->active_group;
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+		s64 active;
+
+		if (!g || !g->parent)
+			break;
+		active = g->active;
+		if (active > 0)
+			weight = weight * g->weight / (u64)active;
+		id = g->parent;
+	}
+	return weight ?: 1;
+}
+
+/* --------------------------------------------------------------- bandwidth */
+
+/* Find the nearest group at or above @p's that has a quota. */
+static void update_limit(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 generation = limits_generation;
+	u64 id;
+	int i;
+
+	if (!nr_limited) {
+		tctx->limit = 0;
+		return;
+	}
+	id = group_of(p);
+	if (id == tctx->limit_group && generation == tctx->limit_generation)
+		return;
+	tctx->limit_group = id;
+	tctx->limit_generation = generation;
+	tctx->limit = 0;
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g)
+			return;
+		if (g->quota_ns) {
+			tctx->limit = id;
+			return;
+		}
+		id = g->parent;
+	}
+}
+
+/* Give @g the quota of the periods that have begun since it last got one. */
+static void replenish(struct group *g, u64 now)
+{
+	u64 start = g->period_start, periods;
+	s64 back, most;
+
+	if (!g->period_ns || time_delta(now, start) < g->period_ns)
+		return;
+	periods = time_delta(now, start) / g->period_ns;
+	if (__sync_val_compare_and_swap(&g->period_start, start,
+					start + periods * g->period_ns) != start)
+		return;
+	back = periods * g->quota_ns;
+	most = g->used_ns + (s64)g->burst_ns;
+	if (back > most)
+		back = most;
+	__sync_fetch_and_sub(&g->used_ns, back);
+}
+
+/* Charge @delta to the groups with a quota that @tctx's task is in. */
+static void charge_groups(const struct task_ctx *tctx, u64 delta, u64 now)
+{
+	u64 id = tctx->limit;
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+		s64 used;
+
+		if (!g)
+			return;
+		if (g->quota_ns) {
+			replenish(g, now);
+			used = __sync_fetch_and_add(&g->used_ns, (s64)delta) + (s64)delta;
+			if (used >= (s64)g->quota_ns &&
+			    !__sync_lock_test_and_set(&g->throttled, 1)) {
+				count(SFS_THROTTLED);
+				bpf_map_push_elem(&throttled_groups, &id, 0);
+			}
+		}
+		id = g->parent;
+	}
+}
+
+/* Return the id of the nearest group whose quota keeps @tctx's task from running,
+ * or 0. */
+static u64 throttled_by(const struct task_ctx *tctx)
+{
+	u64 id = tctx->limit;
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g)
+			return 0;
+		if (g->throttled)
+			return id;
+		id = g->parent;
+	}
+	return 0;
+}
+
+/* Return @turn, or what is left of the nearest quota if that is less. */
+static u64 within_quota(const struct task_ctx *tctx, u64 turn)
+{
+	struct group *g = lookup_group(tctx->limit);
+	s64 left;
+
+	if (!g || !g->quota_ns)
+		return turn;
+	left = (s64)g->quota_ns - g->used_ns;
+	if (left < (s64)NSEC_PER_MSEC)
+		left = NSEC_PER_MSEC;	/* the tick is no finer */
+	return (u64)left < turn ? left : turn;
+}
+
+/* Park @p until group @id has quota again. */
+static void park(struct task_struct *p, struct task_ctx *tctx, u64 id, u64 enq_flags, u64 now)
+{
+	tctx->queued_at = now;
+	scx_bpf_dsq_insert(p, DSQ_PARKED(id), NSEC_PER_MSEC, enq_flags);
+}
+
+/* Return true if something in DSQ_PARKED(@id) has waited for so long that the
+ * kernel's watchdog must be thought of: a quota may be too small for its tasks. */
+static bool parked_too_long(u64 id, u64 now)
+{
+	struct task_struct *p = first_of(DSQ_PARKED(id));
+	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+
+	return tctx && tctx->queued_at &&
+	       time_delta(now, tctx->queued_at) > SFS_WATCHDOG_GUARD_NS;
+}
+
+/* Look at one throttled group: let its tasks go on if it has quota again, else
+ * have it looked at later. Return when that should be. */
+static u64 review_throttled(u64 id, u64 now)
+{
+	struct group *g = lookup_group(id);
+	u64 left;
+
+	if (!g)
+		return RELEASE_INTERVAL_NS;
+	replenish(g, now);
+	if (!g->quota_ns || g->used_ns < (s64)g->quota_ns || parked_too_long(id, now)) {
+		__sync_lock_test_and_set(&g->throttled, 0);
+		__sync_fetch_and_add(&nr_released, 1);
+		bpf_map_push_elem(&released_groups, &id, 0);
+		return RELEASE_INTERVAL_NS;
+	}
+	bpf_map_push_elem(&throttled_groups, &id, 0);
+	left = g->period_start + g->period_ns - now;
+	return left < RELEASE_INTERVAL_NS ? left : RELEASE_INTERVAL_NS;
+}
+
+/* Get an idle CPU to look at what has been released; if there is none, the tick
+ * of a busy one does. */
+static void kick_for_released(void)
+{
+	const struct cpumask *online = scx_bpf_get_online_cpumask();
+	s32 cpu = scx_bpf_pick_idle_cpu(online, 0);
+
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	scx_bpf_put_cpumask(online);
+}
+
+/* Look at the throttled groups. */
+static int on_release_timer(void *map, u32 *key, struct release_timer *t)
+{
+	u64 now = bpf_ktime_get_ns(), next = RELEASE_INTERVAL_NS, when, id;
+	int i, looked_at = 0;
+
+	bpf_for(i, 0, RELEASE_BATCH) {
+		if (bpf_map_pop_elem(&throttled_groups, &id))
+			break;
+		looked_at = 1;
+		when = review_throttled(id, now);
+		if (when < next)
+			next = when;
+	}
+	if (nr_released > 0)
+		kick_for_released();
+	if (nr_limited || looked_at)
+		bpf_timer_start(&t->timer, next < NSEC_PER_MSEC / 8 ? NSEC_PER_MSEC / 8 : next, 0);
+	return 0;
+}
+
+static s32 init_release_timer(void)
+{
+	u32 zero = 0;
+	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	if (!t)
+		return -ENOENT;
+	bpf_timer_init(&t->timer, &release_timers, CLOCK_MONOTONIC);
+	return bpf_timer_set_callback(&t->timer, on_release_timer);
+}
+
+/* -------------------------------------------------- what the kernel tells us */
+
+/* Give group @id the limit of @quota_us in each @period_us. */
+static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
+{
+	bool was_limited = g->quota_ns, limited = period_us && quota_us < UNLIMITED_US;
+	u32 zero = 0;
+	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	g->period_ns = period_us * 1000;
+	g->burst_ns = burst_us < UNLIMITED_US ? burst_us * 1000 : 0;
+	g->period_start = bpf_ktime_get_ns();
+	g->used_ns = 0;
+	g->quota_ns = limited ? quota_us * 1000 : 0;
+	if (limited && !was_limited)
+		__sync_fetch_and_add(&nr_limited, 1);
+	else if (!limited && was_limited)
+		__sync_fetch_and_sub(&nr_limited, 1);
+	__sync_fetch_and_add(&limits_generation, 1);
+	if (t)
+		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
+}
+
+/* A group that cannot be kept for want of memory shares with its parent's tasks,
+ * without a quota: better than that it cannot be made. */
+static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	struct group fresh = { .weight = args->weight ?: 100 }, *g;
+	u64 id = cgrp->kn->id;
+
+	if (cgrp->level > 0)
+		fresh.parent = BPF_CORE_READ(cgrp, self.parent, cgroup, kn, id);
+	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY))
+		return;
+	g = lookup_group(id);
+	if (g && bpf_core_field_exists(args->bw_period_us) &&
+	    args->bw_quota_us < UNLIMITED_US)
+		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+}
+
+static void remove_group(u64 id)
+{
+	struct group *g = lookup_group(id);
+
+	if (g && g->quota_ns)
+		__sync_fetch_and_sub(&nr_limited, 1);
+	bpf_map_delete_elem(&groups, &id);
+}
+
+static void set_group_weight(u64 id, u32 weight)
+{
+	struct group *g = lookup_group(id);
+	struct group *parent;
+	u32 counted;
+
+	if (!g)
+		return;
+	g->weight = weight;
+	if (g->nr_active <= 0)
+		return;
+	counted = __sync_lock_test_and_set(&g->counted, weight);
+	parent = lookup_group(g->parent);
+	if (parent)
+		__sync_fetch_and_add(&parent->active, (s64)weight - (s64)counted);
+}
+
+#endif /* __SFS_GROUP_BPF_H */

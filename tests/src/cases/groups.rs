@@ -1,0 +1,227 @@
+//! Control groups: cpu.weight and cpu.max.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Result};
+
+use crate::case::{Bench, Case};
+use crate::cgroup::{enable_cpu_controller, Cgroup};
+use crate::clock::{burn, ms, sleep};
+use crate::process::Process;
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "weights_share_fair",
+        about: "groups with weights 100 and 300 share the machine 1:3, whatever runs in them",
+        run: weights_share_fair,
+    },
+    Case {
+        name: "weights_share_level_by_level",
+        about: "a group's weight is divided among the groups in it, and follows changes",
+        run: weights_share_level_by_level,
+    },
+    Case {
+        name: "quota_is_kept_in_fair",
+        about: "a group with half a CPU gets half a CPU, though others idle",
+        run: quota_is_kept_in_fair,
+    },
+    Case {
+        name: "quota_is_kept_in_filter",
+        about: "the same for a function that is within its credit",
+        run: quota_is_kept_in_filter,
+    },
+    Case {
+        name: "quota_holds_for_all_threads_and_levels",
+        about: "two CPUs' worth above one, each group within its own",
+        run: quota_holds_for_all_threads_and_levels,
+    },
+    Case {
+        name: "lifted_quota_lets_go",
+        about: "tasks that wait for quota go on when it is lifted, or when they are moved",
+        run: lifted_quota_lets_go,
+    },
+    Case {
+        name: "quota_leaves_others_alone",
+        about: "beside a throttled group a short process is as fast as ever",
+        run: quota_leaves_others_alone,
+    },
+];
+
+/// The options of a scheduler under which a hog is in FAIR almost at once.
+const ALL_FAIR: &str = "--slice-us 1000 --no-overload";
+
+/// Starts `count` hogs in `group`.
+fn hogs_in(group: &Cgroup, count: usize) -> Result<Vec<Process>> {
+    let hogs = (0..count).map(|_| {
+        let hog = Process::hog()?;
+        group.take(hog.pid())?;
+        Ok(hog)
+    });
+    hogs.collect()
+}
+
+/// Returns the CPU time that `group` gets in `interval`.
+fn used_in(group: &Cgroup, interval: Duration) -> Result<Duration> {
+    let before = group.cpu_time()?;
+    sleep(interval);
+    Ok(group.cpu_time()? - before)
+}
+
+/// Expects that `part` is `percent` of `whole`, give or take `points`.
+fn expect_share(
+    bench: &Bench,
+    what: &str,
+    part: Duration,
+    whole: Duration,
+    percent: f64,
+    points: f64,
+) -> Result<()> {
+    let share = 100.0 * part.as_secs_f64() / whole.as_secs_f64();
+    bench.say(format_args!("{what}: {share:.1} %, want {percent} %"));
+    ensure!((share - percent).abs() <= points, "{what} got {share:.1} %");
+    Ok(())
+}
+
+fn weights_share_fair(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let light = Cgroup::new("light")?;
+    let heavy = Cgroup::new("heavy")?;
+    heavy.set("cpu.weight", "300")?;
+    for (in_light, in_heavy) in [(1, 1), (4, 1), (2, 8)] {
+        // As many CPUs for each group as it can use.
+        let in_light = in_light * bench.cpus();
+        let in_heavy = in_heavy * bench.cpus();
+        let hogs = (hogs_in(&light, in_light)?, hogs_in(&heavy, in_heavy)?);
+        sleep(ms(500));
+        let before = (light.cpu_time()?, heavy.cpu_time()?);
+        sleep(ms(4000));
+        let used = (light.cpu_time()? - before.0, heavy.cpu_time()? - before.1);
+        let what = format!("{in_heavy} hogs of weight 300 beside {in_light} of 100");
+        // 1:3 within 5 %: 75 % give or take 0.95 points.
+        expect_share(bench, &what, used.1, used.0 + used.1, 75.0, 0.95)?;
+        drop(hogs);
+    }
+    scheduler.finish()
+}
+
+fn weights_share_level_by_level(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let top = Cgroup::new("top")?;
+    top.set("cgroup.subtree_control", "+cpu")?;
+    let (one, two) = (Cgroup::new("top/one")?, Cgroup::new("top/two")?);
+    let beside = Cgroup::new("beside")?;
+    let hogs = [&one, &two, &beside].map(|group| hogs_in(group, bench.cpus()));
+    let hogs = hogs.into_iter().collect::<Result<Vec<_>>>()?;
+    let machine = bench.cpus() as u32 * ms(3000);
+    sleep(ms(500));
+    let share = used_in(&one, ms(3000))?;
+    expect_share(
+        bench,
+        "one of two below one of two",
+        share,
+        machine,
+        25.0,
+        2.0,
+    )?;
+    one.set("cpu.weight", "300")?;
+    let share = used_in(&one, ms(3000))?;
+    expect_share(bench, "with weight 300 there", share, machine, 37.5, 2.0)?;
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn quota_is_kept_in_fair(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "50000 100000")?;
+    let hog = hogs_in(&group, 1)?;
+    sleep(ms(200));
+    let used = used_in(&group, ms(3000))?;
+    expect_share(bench, "a group with half a CPU", used, ms(3000), 50.0, 3.0)?;
+    let stats = scheduler.stats()?;
+    ensure!(stats.throttled >= 25, "{} times throttled", stats.throttled);
+    drop(hog);
+    scheduler.finish()
+}
+
+fn quota_is_kept_in_filter(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load("--slice-us 5000000 --no-overload")?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "25000 50000")?;
+    let hog = hogs_in(&group, 1)?;
+    sleep(ms(200));
+    let used = used_in(&group, ms(3000))?;
+    expect_share(bench, "half a CPU, in FILTER", used, ms(3000), 50.0, 3.0)?;
+    let stats = scheduler.stats()?;
+    ensure!(stats.demotions == 0, "{} demotions", stats.demotions);
+    drop(hog);
+    scheduler.finish()
+}
+
+fn quota_holds_for_all_threads_and_levels(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let top = Cgroup::new("top")?;
+    top.set("cgroup.subtree_control", "+cpu")?;
+    let (one, two) = (Cgroup::new("top/one")?, Cgroup::new("top/two")?);
+    top.set("cpu.max", "120000 100000")?;
+    one.set("cpu.max", "40000 100000")?;
+    let hogs = [&one, &two].map(|group| hogs_in(group, bench.cpus()));
+    let hogs = hogs.into_iter().collect::<Result<Vec<_>>>()?;
+    sleep(ms(500));
+    let before = (one.cpu_time()?, two.cpu_time()?);
+    sleep(ms(3000));
+    let used = (one.cpu_time()? - before.0, two.cpu_time()? - before.1);
+    bench.say(format_args!("one {:?}, two {:?} in 3 s", used.0, used.1));
+    ensure!(used.0 <= ms(1290), "more than its own quota");
+    expect_share(bench, "both", used.0 + used.1, ms(3000), 120.0, 4.0)?;
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "1000 1000000")?;
+    let hogs = hogs_in(&group, 2)?;
+    scheduler.wait_for("the quota to be used up", |stats| stats.throttled >= 1)?;
+    sleep(ms(50));
+    let waiting = (hogs[0].cpu(), hogs[1].cpu());
+    sleep(ms(100));
+    ensure!((hogs[0].cpu(), hogs[1].cpu()) == waiting, "they still run");
+
+    let elsewhere = Cgroup::new("elsewhere")?;
+    elsewhere.take(hogs[0].pid())?;
+    sleep(ms(100));
+    ensure!(
+        hogs[0].cpu() - waiting.0 > ms(70),
+        "moving it has not helped"
+    );
+    ensure!(hogs[1].cpu() == waiting.1, "the other runs as well");
+    group.set("cpu.max", "max")?;
+    sleep(ms(100));
+    ensure!(hogs[1].cpu() - waiting.1 > ms(70), "lifting has not helped");
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "100000 100000")?;
+    let hogs = hogs_in(&group, 4 * bench.cpus())?;
+    sleep(ms(500));
+    for _ in 0..5 {
+        let mut short = Process::spawn(|_| burn(ms(10)))?;
+        short.wait()?;
+        bench.at_most("turnaround", short.turnaround(), ms(20))?;
+    }
+    drop(hogs);
+    scheduler.finish()
+}
