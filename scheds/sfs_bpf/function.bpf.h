@@ -79,6 +79,31 @@ static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
 		~(SFS_FUNCTION_HINTED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
 }
 
+/* Measured service times on their way to the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 * 1024);
+} completions SEC(".maps");
+
+/* Completions for which the loader is woken up; fewer wait until it is. */
+#define COMPLETION_BATCH	32
+
+/* Tell the loader what an invocation has needed, to learn from. */
+static void report_service(struct task_struct *p, u64 function, u64 service_ns)
+{
+	struct sfs_completion completion = {
+		.function = function,
+		.service_ns = service_ns,
+		.killed = (p->exit_code & 0x7f) != 0,
+	};
+	u64 waiting = bpf_ringbuf_query(&completions, BPF_RB_AVAIL_DATA);
+	u64 flags = waiting < COMPLETION_BATCH * sizeof(completion) ? BPF_RB_NO_WAKEUP :
+								      BPF_RB_FORCE_WAKEUP;
+
+	if (bpf_ringbuf_output(&completions, &completion, sizeof(completion), flags))
+		count(SFS_LOST_EVENTS);
+}
+
 /*
  * Publish that an invocation of @function, served by @p, has ended. Counts are
  * exact; of two invocations that end at the same time, the maximum of one may be
@@ -89,6 +114,8 @@ static void publish_service(struct task_struct *p, const struct task_ctx *tctx, 
 {
 	struct sfs_function *f = bpf_map_lookup_elem(&functions, &function);
 
+	if (policy == SFS_POLICY_LEARNED)
+		report_service(p, function, service_ns);
 	if (!f) {
 		struct sfs_function fresh = {};
 

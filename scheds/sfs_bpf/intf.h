@@ -64,6 +64,36 @@ enum sfs_identity {
 #define SFS_FUNCTION_HINTED	(1ULL << 63)
 #define SFS_FUNCTION_COMM	(1ULL << 62)
 
+/* How functions are scheduled. */
+enum sfs_policy_kind {
+	SFS_POLICY_SFS = 0,	/* FILTER and FAIR */
+	SFS_POLICY_LEARNED = 1,	/* by rank, as soon as something is known */
+	SFS_POLICY_FAIR = 2,	/* all in FAIR */
+};
+
+/* Buckets of CPU time, 4 to each doubling from 64 us on: those of sfs_policy. */
+#define SFS_BUCKETS 90
+
+/* Tables of ranks, and the number that is none. */
+#define SFS_RANK_TABLES 512
+#define SFS_NO_TABLE 0xffff
+
+/* For each bucket of CPU time that an invocation has used: its rank, lower is
+ * earlier, and the next bucket whose rank is worse; SFS_BUCKETS: none. */
+struct sfs_rank_table {
+	u8 rank[SFS_BUCKETS];
+	u8 worse[SFS_BUCKETS];
+	u8 pad[12];
+};
+
+/* What the loader learns from. */
+struct sfs_completion {
+	u64 function;	/* identity */
+	u64 service_ns;	/* CPU time that it has used */
+	u32 killed;	/* a signal ended it: it may have needed more */
+	u32 pad;
+};
+
 /* Hints applied in one go. */
 #define SFS_HINT_BATCH 128
 

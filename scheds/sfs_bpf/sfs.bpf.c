@@ -15,8 +15,8 @@
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
- * functions), function (identity, what is published), filter, fair, group
- * (cpu.weight, cpu.max), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
+ * functions), function (identity, what is published), filter, fair, rank
+ * (the learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -34,6 +34,7 @@ char _license[] SEC("license") = "GPL";
 #include "boundary.bpf.h"
 #include "fair.bpf.h"
 #include "filter.bpf.h"
+#include "rank.bpf.h"
 
 /* ------------------------------------------------------------------- turns */
 
@@ -63,6 +64,9 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		fair_charge(p, tctx, delta);
 	else if (tctx->turn == TURN_FILTER)
 		tctx->filter_used_ns += delta;
+	else if (tctx->turn == TURN_RANKED)
+		tctx->ranked_used_ns += delta;
+	advance_sharing_clock(tctx, delta);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
@@ -77,6 +81,8 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 {
 	if (is_system(p))
 		return tctx->turn_used_ns < SYSTEM_SLICE_NS ? TURN_SYSTEM : TURN_FAIR;
+	if (has_rank(p, tctx, inv))
+		return TURN_RANKED;
 	return has_credit(inv) && mode == SFS_MODE_FILTER ? TURN_FILTER : TURN_FAIR;
 }
 
@@ -85,6 +91,8 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 {
 	if (turn == TURN_SYSTEM)
 		return SYSTEM_SLICE_NS;
+	if (turn == TURN_RANKED)
+		return within_quota(tctx, tctx->slice);
 	return within_quota(tctx, turn == TURN_FILTER && inv ? credit_left(inv) : fair_turn_ns());
 }
 
@@ -97,12 +105,25 @@ static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 	return throttled_by(tctx);
 }
 
+/* @p is about to run, without a queue, for a turn of that kind. */
+static void take_turn(struct task_struct *p, struct task_ctx *tctx,
+		      const struct invocation *inv, u32 turn)
+{
+	tctx->turn = turn;
+	if (turn == TURN_FAIR)
+		fair_join(p, tctx);
+	else
+		leave_group(tctx);
+	if (turn == TURN_RANKED && inv)
+		place(tctx, inv);
+}
+
 /* Return true if @p has been taken off its CPU in the middle of its turn, by
  * somebody who goes first, and should go on there afterwards. */
 static bool resumes(const struct task_struct *p, const struct task_ctx *tctx, u32 turn,
 		    u64 enq_flags)
 {
-	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded &&
+	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded && !tctx->passed &&
 	       !(enq_flags & SCX_ENQ_WAKEUP) && tctx->stopped_on == scx_bpf_task_cpu(p);
 }
 
@@ -127,10 +148,8 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	if (must_park(p, tctx))
 		return cpu;
 	tctx->turn_used_ns = 0;
-	tctx->turn = next_turn(p, tctx, inv);
+	take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
-	if (tctx->turn == TURN_FAIR)
-		fair_join(p, tctx);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, tctx, inv), 0);
 	return cpu;
 }
@@ -154,6 +173,8 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 	}
 	if (has_credit(inv))
 		join_demand(tctx);
+	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
+		join_present(tctx);
 }
 
 /* Give @p a CPU at once: if it may use several, one that runs FAIR work rather
@@ -171,6 +192,13 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 			dsq = SCX_DSQ_LOCAL_ON | cpu;
 	}
 	scx_bpf_dsq_insert(p, dsq, SYSTEM_SLICE_NS, enq_flags | SCX_ENQ_PREEMPT);
+}
+
+/* Return true if the task has just come, or come back from a sleep: it has not been
+ * taken off a CPU. */
+static bool arrives(const struct task_ctx *tctx, u64 enq_flags)
+{
+	return (enq_flags & SCX_ENQ_WAKEUP) || tctx->stopped_on < 0;
 }
 
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
@@ -195,19 +223,21 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (parked) {
 		park(p, tctx, parked, enq_flags, now);
-	} else if (enq_flags & SCX_ENQ_LAST) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
-	} else if (resumes(p, tctx, turn, enq_flags)) {
+	} else if ((enq_flags & SCX_ENQ_LAST) || resumes(p, tctx, turn, enq_flags)) {
 		tctx->queued_at = 0;
+		take_turn(p, tctx, inv, turn);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
+	} else if (turn == TURN_RANKED && inv) {
+		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
 	} else if (turn == TURN_FILTER && inv) {
 		filter_enqueue(p, tctx, inv, enq_flags, now);
 	} else {
 		fair_enqueue(p, tctx, enq_flags, now);
 	}
 	tctx->yielded = false;
+	tctx->passed = false;
 }
 
 /* ---------------------------------------------------------------------- run */
@@ -216,15 +246,15 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 			 const struct invocation *inv, u32 turn, struct cpu_ctx *cctx)
 {
-	tctx->turn = turn;
+	s32 cpu = scx_bpf_task_cpu(prev);
+
+	take_turn(prev, tctx, inv, turn);
 	cctx->turn_is_due = false;
-	mark_fair_cpu(scx_bpf_task_cpu(prev), turn == TURN_FAIR);
-	if (turn == TURN_FAIR) {
+	mark_fair_cpu(cpu, turn == TURN_FAIR);
+	if (turn == TURN_FAIR)
 		cctx->fair_served_at = scx_bpf_now();
-		fair_join(prev, tctx);
-	} else {
-		leave_group(tctx);
-	}
+	if (turn == TURN_RANKED)
+		set_running(cpu, tctx->rank, tctx->deadline);
 	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
 }
 
@@ -258,6 +288,10 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
 	if (tctx->turn == TURN_FILTER) {
 		scx_bpf_dsq_move(it, p, pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned), 0);
+	} else if (tctx->turn == TURN_RANKED && inv) {
+		place(tctx, inv);
+		scx_bpf_dsq_move_set_vtime(it, tctx->deadline);
+		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), 0);
 	} else {
 		fair_join(p, tctx);
 		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
@@ -324,7 +358,15 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_running(prev, tctx, inv, TURN_FILTER, cctx);
 		return;
 	}
-	if (filter_dispatch(cpu))
+	if (prev && tctx && !parked && has_rank(prev, tctx, inv) && !tctx->yielded &&
+	    !filter_waiting(cpu)) {
+		if (ranked_keeps_cpu(tctx, inv, cpu)) {
+			keep_running(prev, tctx, inv, TURN_RANKED, cctx);
+			return;
+		}
+		tctx->passed = true;
+	}
+	if (filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
 	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
 		turn = next_turn(prev, tctx, inv);
@@ -355,16 +397,19 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	}
 	if (cctx->turn_is_due)
 		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
-	else if (fair && filter_head_waiting(cpu))
+	else if (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT); /* resumed without dispatch() */
 	if (!tctx)
 		return;
 
-	if (tctx->turn == TURN_FILTER && tctx->queued_at) {
+	if ((tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED) && tctx->queued_at) {
 		wait = time_delta(now, tctx->queued_at);
 		count_filter_start(wait);
-		check_overload(wait, now);
+		if (tctx->turn == TURN_FILTER)
+			check_overload(wait, now);
 	}
+	if (tctx->turn == TURN_RANKED)
+		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->queued_at = 0;
 	tctx->stopped_on = -1;
 	tctx->charged_ns = p->se.sum_exec_runtime;
@@ -378,7 +423,10 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
 		       fair_due_queue(cctx, cpu, now);
-	return tctx->turn == TURN_FAIR && !cctx->turn_is_due && filter_waiting(cpu);
+	if (tctx->turn == TURN_RANKED)
+		return fair_due_queue(cctx, cpu, now);
+	return tctx->turn == TURN_FAIR && !cctx->turn_is_due &&
+	       (filter_waiting(cpu) || ranked_head_waiting(cpu));
 }
 
 /*
@@ -403,10 +451,16 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	charge(p, tctx, inv);
 	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx) || nr_released > 0)
 		scx_bpf_task_set_slice(p, 0);
+	if (tctx->turn == TURN_RANKED && inv) {
+		look_up_rank(tctx, inv);
+		set_running(cpu, tctx->rank, tctx->deadline);
+	}
 	check_head(DSQ_FILTER, now);
 	check_head(DSQ_FILTER_CPU(cpu), now);
 	check_recovery(now);
 	head = first_of(DSQ_FILTER);
+	if (!head && is_ranked())
+		head = first_of(DSQ_RANKED);
 	if (!head)
 		head = first_of(DSQ_FAIR);
 	if (head)
@@ -424,6 +478,10 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	mark_fair_cpu(cpu, false);
 	if (!tctx)
 		return;
+	if (tctx->turn == TURN_RANKED) {
+		tctx->passed |= is_claimed(cpu);
+		set_running(cpu, RANK_NONE, 0);
+	}
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv);
 	if (cctx && tctx->turn == TURN_FAIR)
@@ -446,6 +504,7 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 		return;
 	leave_demand(tctx);
 	leave_group(tctx);
+	leave_present(tctx);
 	check_recovery(scx_bpf_now());
 }
 
@@ -712,6 +771,7 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 		waited = time_delta(bpf_ktime_get_ns(), tctx->queued_at);
 	scx_bpf_dump("sfs: turn=%s waited=%lluus vtime=%lld\n",
 		     tctx->turn == TURN_FILTER ? "FILTER" :
+		     tctx->turn == TURN_RANKED ? "FILTER, by rank" :
 		     tctx->turn == TURN_SYSTEM ? "system" : "FAIR",
 		     waited / 1000, (s64)(p->scx.dsq_vtime - fair_vtime_now));
 	if (inv && inv->state != INV_NONE)
@@ -739,8 +799,12 @@ static s32 create_queues(void)
 		err = scx_bpf_create_dsq(DSQ_FAIR_CPU(cpu), NUMA_NO_NODE);
 		if (err)
 			return err;
+		err = scx_bpf_create_dsq(DSQ_RANKED_CPU(cpu), NUMA_NO_NODE);
+		if (err)
+			return err;
+		set_running(cpu, RANK_NONE, 0);
 	}
-	return 0;
+	return scx_bpf_create_dsq(DSQ_RANKED, NUMA_NO_NODE);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init)

@@ -49,6 +49,9 @@ const volatile s32 loader_tgid;
 
 const volatile u32 nr_cpu_ids = 1;
 
+/* How functions are scheduled (enum sfs_policy_kind). */
+const volatile u32 policy = SFS_POLICY_SFS;
+
 /* What shares one credit (enum sfs_unit), what begins an invocation (bits of
  * enum sfs_boundary), and what tells a function (enum sfs_identity). */
 const volatile u32 unit = SFS_UNIT_PROCESS;
@@ -105,6 +108,12 @@ volatile u32 nr_function_cpus = 1;
 volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
 volatile u32 sandbox_generation = 1;		/* counts the changes of `sandboxes` */
 
+volatile u32 strangers = SFS_NO_TABLE;		/* rank table of functions without their own */
+
+/* Clock of processor sharing: CPU time that each present function task would have
+ * got if all of them shared the machine equally. Atomic. See rank.bpf.h. */
+static volatile u64 sharing_clock;
+
 /* By this side; the loader reads them. */
 volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
 volatile s64 filter_demand;	/* atomic: runnable tasks with credit left */
@@ -142,6 +151,7 @@ struct invocation {
 	u64 used_ns;
 	u64 function;	/* identity, see intf.h; 0: not known yet */
 	u64 service_ns;	/* what a hint says that it will need; 0: nothing */
+	u64 born;	/* sharing_clock at arrival */
 	u64 slept_at;	/* when a thread of the unit last went to sleep */
 	u32 state;	/* enum invocation_state */
 	u32 open;	/* begun, and its end has not been counted */
@@ -168,6 +178,7 @@ struct {
 enum turn {
 	TURN_FAIR,
 	TURN_FILTER,
+	TURN_RANKED,	/* in FILTER, by rank (rank.bpf.h) */
 	TURN_SYSTEM,	/* kernel thread or loader, after a wake-up */
 };
 
@@ -185,6 +196,9 @@ struct task_ctx {
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
+	u64 deadline;		/* by rank, on sharing_clock */
+	u64 slice;		/* after which its rank is worse */
+	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */
 	u64 fair_weight;	/* in FAIR, 1024 is the default */
 	u64 active_group;	/* that counts it as active; 0: none */
 	u64 limit;		/* nearest group with a quota; 0: none */
@@ -193,12 +207,15 @@ struct task_ctx {
 	u32 active_weight;	/* with which it is counted */
 	u32 turn;		/* enum turn */
 	u32 seq;		/* invocation that the CPU times above are of */
+	u32 rank;
 	u32 sandbox_generation;	/* for which `sandbox` holds */
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load */
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in filter_demand */
+	bool present;		/* counted in nr_present */
+	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
 };
 

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Rank: the learned policy. What is known of a function's service times tells, for
+ * each amount of CPU time that an invocation of it has used, what its completion is
+ * likely to cost from there: its rank, the Gittins index of the distribution. The
+ * loader learns and computes it (sfs_policy::learn); here it is looked up.
+ *
+ * Invocations wait in one queue, ordered by deadline: when they arrived on the
+ * clock of processor sharing, plus twice what their completion costs. So what comes
+ * later passes those that need more, but never one to which equal sharing would
+ * have given twice its cost by now. A new arrival also preempts: the CPU that runs
+ * the worst rank, if its own is better. docs/policy.md has the reasons and figures.
+ *
+ * As long as nothing is known, `strangers` is SFS_NO_TABLE and FILTER and FAIR work
+ * as if this file were not there.
+ */
+#ifndef __SFS_RANK_BPF_H
+#define __SFS_RANK_BPF_H
+
+/* Weight of the cost in the deadline: how much equal sharing may give an
+ * invocation before nothing that comes later goes before it. */
+#define AGEING		2
+
+/* Longest slice: so long as a rank does not worsen, nothing else ends it. */
+#define RANKED_SLICE_NS	NSEC_PER_SEC
+
+#define MAX_CPUS	1024
+#define RANK_NONE	0xffffU	/* of a CPU that runs nothing to be preempted by rank */
+
+#define DSQ_RANKED		0x30000ULL
+#define DSQ_RANKED_CPU(cpu)	(0x300000000ULL | (u32)(cpu))
+
+/* Tables of ranks, shared by functions that are alike; the loader writes a table
+ * before it refers to it. A reader that sees half of a new one ranks one
+ * invocation wrongly for one turn. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SFS_RANK_TABLES);
+	__type(key, u32);
+	__type(value, struct sfs_rank_table);
+} rank_tables SEC(".maps");
+
+/* Which table a function has; those that are not in it are strangers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 131072);
+	__type(key, u64);	/* identity */
+	__type(value, u32);	/* table */
+} function_tables SEC(".maps");
+
+/* Function tasks that run or want to. Atomic. */
+static volatile s64 nr_present;
+
+/*
+ * What each CPU runs in rank order. Written by the CPU; whoever wants to preempt it
+ * claims it by exchanging the rank for RANK_NONE. A stale entry costs a preemption
+ * that gains nothing, or one that comes a tick late.
+ */
+struct running {
+	u64 deadline;
+	u32 rank;
+};
+static volatile struct running running[MAX_CPUS];
+
+static bool is_ranked(void)
+{
+	return policy == SFS_POLICY_LEARNED && strangers < SFS_RANK_TABLES;
+}
+
+/* Return true if @p waits for its turn in rank order. */
+static bool has_rank(const struct task_struct *p, const struct task_ctx *tctx,
+		     const struct invocation *inv)
+{
+	return is_ranked() && inv && inv->state != INV_NONE && is_function(p, tctx);
+}
+
+/* Return the bucket of @ns: 4 to each doubling, from 64 us. */
+static u32 bucket_of(u64 ns)
+{
+	u32 bits, bucket;
+
+	if (ns < (1ULL << 16))
+		return 0;
+	bits = significant_bits(ns >> 16);	/* 1 for 2^16 to 2^17 */
+	bucket = 1 + 4 * (bits - 1) + ((ns >> (bits + 13)) & 3);
+	return bucket < SFS_BUCKETS ? bucket : SFS_BUCKETS - 1;
+}
+
+/* Return where @bucket begins, in ns. */
+static u64 bucket_start(u32 bucket)
+{
+	if (!bucket)
+		return 0;
+	return (u64)(4 + (bucket - 1) % 4) << (14 + (bucket - 1) / 4 % 32);
+}
+
+static const struct sfs_rank_table *table_of(const struct invocation *inv)
+{
+	u64 function = inv->function;
+	u32 *known = bpf_map_lookup_elem(&function_tables, &function);
+	u32 table = known ? *known : strangers;
+
+	return bpf_map_lookup_elem(&rank_tables, &table);
+}
+
+/* Return the CPU time that counts for @inv's rank: none, if it is over and the
+ * unit is on its way to the next. */
+static u64 attained(const struct invocation *inv)
+{
+	return inv->open && inv->state != INV_GRACE ? inv->used_ns : 0;
+}
+
+/* Return the longest slice: short enough that all that wait get one within the
+ * guard. */
+static u64 longest_slice(void)
+{
+	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_RANKED);
+	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+
+	return share < RANKED_SLICE_NS ? share : RANKED_SLICE_NS;
+}
+
+/* Find @tctx's rank, and the slice after which it worsens. */
+static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
+{
+	const struct sfs_rank_table *table = table_of(inv);
+	u64 used = attained(inv), most = longest_slice(), end;
+	u32 bucket = bucket_of(used), worse;
+
+	tctx->rank = bucket;
+	tctx->slice = most;
+	if (inv->service_ns) {	/* a hint knows it all */
+		tctx->rank = bucket_of(inv->service_ns > used ? inv->service_ns - used : 0);
+		return;
+	}
+	if (!table || bucket >= SFS_BUCKETS)
+		return;
+	tctx->rank = table->rank[bucket];
+	worse = table->worse[bucket];
+	if (worse >= SFS_BUCKETS)
+		return;
+	end = bucket_start(worse);
+	if (end < used + NSEC_PER_MSEC)
+		end = used + NSEC_PER_MSEC;	/* the tick is no finer */
+	if (end - used < most)
+		tctx->slice = end - used;
+}
+
+/* Return how far ahead of the sharing clock a deadline may be: what the clock comes
+ * to within the guard at the present load. Beyond that order is by arrival, so that
+ * the kernel's watchdog is never near. */
+static u64 farthest_deadline(void)
+{
+	s64 present = nr_present;
+
+	return SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (present > 0 ? present : 1);
+}
+
+/*
+ * Bring a task's rank, slice and deadline up to date. One that has had the longest
+ * slice and is overdue goes behind the others that are: they take turns.
+ */
+static void place(struct task_ctx *tctx, const struct invocation *inv)
+{
+	bool turned = tctx->ranked_used_ns + NSEC_PER_MSEC >= longest_slice();
+	u64 now = sharing_clock, deadline;
+
+	look_up_rank(tctx, inv);
+	deadline = (inv->open ? inv->born : now) + AGEING * bucket_start(tctx->rank);
+	if (time_after(deadline, now + farthest_deadline()))
+		deadline = now + farthest_deadline();
+	if (turned) {
+		tctx->ranked_used_ns = 0;
+		if (time_before(deadline, now))
+			deadline = now;
+	}
+	tctx->deadline = deadline;
+}
+
+/* --------------------------------------------------------------- preemption */
+
+static void set_running(s32 cpu, u32 rank, u64 deadline)
+{
+	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+
+	r->deadline = deadline;
+	r->rank = rank;
+}
+
+/* Claim @cpu if it runs something of rank @rank that may be preempted. */
+static bool claim_rank(u32 cpu, u32 rank)
+{
+	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+
+	return __sync_val_compare_and_swap(&r->rank, rank, RANK_NONE) == rank;
+}
+
+/* Return true if somebody has claimed @cpu from the ranked work that it ran. */
+static bool is_claimed(u32 cpu)
+{
+	return running[cpu & (MAX_CPUS - 1)].rank == RANK_NONE;
+}
+
+/* Return true if @cpu runs a rank worse than @than, and in @rank which. What is
+ * overdue is left alone: that is what bounds the ageing. */
+static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
+{
+	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+
+	*rank = r->rank;
+	return *rank != RANK_NONE && *rank > than && time_before(clock, r->deadline);
+}
+
+/*
+ * Claim the CPU that runs the worst rank, worse than that of @p, which @p may use.
+ * Return it, or -1. This looks at every CPU: two words each, read by few and
+ * written at switches only.
+ */
+static s32 claim_worst_cpu(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 clock = sharing_clock;
+	u32 worst = tctx->rank, rank, cpu;
+	s32 found = -1;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		if (!runs_worse(cpu, worst, clock, &rank))
+			continue;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		worst = rank;
+		found = cpu;
+	}
+	return found >= 0 && claim_rank(found, worst) ? found : -1;
+}
+
+/* Return a CPU that @p, new or just woken up, may take from what runs there, or -1. */
+static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
+{
+	u32 rank;
+
+	if (pinned < 0) {
+		s32 cpu = claim_any_fair_cpu(p);
+
+		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx);
+	}
+	if (claim_fair_cpu(pinned))
+		return pinned;
+	if (runs_worse(pinned, tctx->rank, sharing_clock, &rank) && claim_rank(pinned, rank))
+		return pinned;
+	return -1;
+}
+
+/* ------------------------------------------------------------------- queues */
+
+/* Queue @p by its deadline. If it has just come (@arrives), it may preempt; it then
+ * gets the CPU that it has claimed, whoever else waits. */
+static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
+			   const struct invocation *inv, bool arrives, u64 enq_flags)
+{
+	s32 pinned = pinned_cpu(p), cpu = -1;
+	u64 slice;
+
+	place(tctx, inv);
+	slice = within_quota(tctx, tctx->slice);
+	tctx->turn = TURN_RANKED;
+	tctx->queued_at = scx_bpf_now();
+	leave_group(tctx);
+	if (arrives)
+		cpu = claim_cpu_for(p, tctx, pinned);
+	if (cpu >= 0) {
+		count(SFS_PREEMPTIONS);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, slice,
+				   enq_flags | SCX_ENQ_PREEMPT);
+		return;
+	}
+	if (pinned >= 0)
+		count(SFS_PINNED);
+	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,
+				 tctx->deadline, enq_flags);
+	kick_idle_cpu(p, pinned);
+}
+
+/* Return the queue whose head has the earlier deadline on @cpu, and that in
+ * @deadline; 0 if both are empty. */
+static u64 ranked_first_queue(s32 cpu, u64 *deadline)
+{
+	struct task_struct *shared = NULL, *pinned = NULL;
+
+	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0)
+		shared = first_of(DSQ_RANKED);
+	if (scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0)
+		pinned = first_of(DSQ_RANKED_CPU(cpu));
+	if (pinned && (!shared ||
+		       time_before(pinned->scx.dsq_vtime, shared->scx.dsq_vtime))) {
+		*deadline = pinned->scx.dsq_vtime;
+		return DSQ_RANKED_CPU(cpu);
+	}
+	if (!shared)
+		return 0;
+	*deadline = shared->scx.dsq_vtime;
+	return DSQ_RANKED;
+}
+
+/* Return true if the first in rank order may surely run on @cpu. */
+static bool ranked_head_waiting(s32 cpu)
+{
+	struct task_struct *head;
+
+	if (scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0)
+		return true;
+	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) <= 0)
+		return false;
+	head = first_of(DSQ_RANKED);
+	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
+}
+
+/* Give @cpu the task with the earliest deadline that it may run. Return true if
+ * there is one. */
+static bool ranked_dispatch(s32 cpu)
+{
+	u64 deadline, first = ranked_first_queue(cpu, &deadline);
+
+	if (!first)
+		return false;
+	return scx_bpf_dsq_move_to_local(first, 0) ||
+	       scx_bpf_dsq_move_to_local(first == DSQ_RANKED ? DSQ_RANKED_CPU(cpu) : DSQ_RANKED,
+					 0);
+}
+
+/* Return true if @tctx's task, at the end of its slice, still comes first. */
+static bool ranked_keeps_cpu(struct task_ctx *tctx, const struct invocation *inv, s32 cpu)
+{
+	u64 deadline;
+
+	place(tctx, inv);
+	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->deadline);
+}
+
+/* ----------------------------------------------------------------- presence */
+
+static void join_present(struct task_ctx *tctx)
+{
+	if (tctx->present)
+		return;
+	tctx->present = true;
+	__sync_fetch_and_add(&nr_present, 1);
+}
+
+static void leave_present(struct task_ctx *tctx)
+{
+	if (!tctx->present)
+		return;
+	tctx->present = false;
+	__sync_fetch_and_sub(&nr_present, 1);
+}
+
+/* A present task has used @delta of CPU time: each of them is due its part of it. */
+static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
+{
+	s64 present = nr_present;
+
+	if (tctx->present)
+		__sync_fetch_and_add(&sharing_clock, delta / (present > 0 ? present : 1));
+}
+
+#endif /* __SFS_RANK_BPF_H */
