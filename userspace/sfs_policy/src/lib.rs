@@ -14,6 +14,7 @@
 //! | [`iat`] | the mean inter-arrival time (IAT) of the last N arrivals | adaptive slice |
 //! | [`slice`](mod@slice) | S = mean IAT x CPUs, within bounds | adaptive slice |
 //! | [`overload`] | fair-only mode while FILTER delays are O x S or longer | transient overload |
+//! | [`learn`] | the rank of an invocation, from what its function has needed so far | beyond it |
 //! | [`control`] | when each of them is made; what the loader calls | |
 //!
 //! # Units
@@ -29,6 +30,7 @@ extern crate alloc;
 pub mod control;
 pub mod error;
 pub mod iat;
+pub mod learn;
 pub mod overload;
 pub mod slice;
 

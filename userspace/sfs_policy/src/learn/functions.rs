@@ -1,0 +1,299 @@
+//! What is remembered of each function, in bounded memory.
+//!
+//! The least recently used are forgotten, in two classes (a segmented LRU):
+//! functions seen once are forgotten before those seen again, which may take
+//! up seven eighths of the room. Who invokes ever new functions thus does not
+//! make the others forgotten.
+
+use super::histogram::Histogram;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// No neighbour.
+const NONE: u32 = u32::MAX;
+
+/// What is remembered of one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    pub key: u64,
+    pub histogram: Histogram,
+    /// Completions so far, up to the largest number that fits.
+    pub completions: u32,
+    /// The CPU time of all of them in ns, likewise.
+    pub work_ns: u64,
+    /// Whether it was seen again lately.
+    pub again: bool,
+}
+
+/// A function and its place among the others; 232 bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub record: Record,
+    /// Its table's number.
+    pub table: Option<u16>,
+    /// Whether it has changed since its table was made.
+    pub changed: bool,
+    /// Neighbours in its class, towards the most and the least recently used.
+    newer: u32,
+    older: u32,
+}
+
+/// The ends of the list of a class.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    newest: u32,
+    oldest: u32,
+    len: usize,
+}
+
+const EMPTY: Class = Class {
+    newest: NONE,
+    oldest: NONE,
+    len: 0,
+};
+
+/// All functions that are remembered.
+#[derive(Debug, Clone)]
+pub(super) struct Functions {
+    slots: Vec<Function>,
+    places: BTreeMap<u64, u32>,
+    /// Seen once, and seen again.
+    classes: [Class; 2],
+    capacity: usize,
+}
+
+impl Functions {
+    /// Room for `capacity` functions, 8 or more.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            places: BTreeMap::new(),
+            classes: [EMPTY; 2],
+            capacity: capacity.clamp(8, NONE as usize),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Most functions that it can hold.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The function in `slot`, below [`len`](Self::len).
+    pub fn get(&self, slot: usize) -> &Function {
+        &self.slots[slot]
+    }
+
+    /// The same, to be changed.
+    pub fn at(&mut self, slot: usize) -> &mut Function {
+        &mut self.slots[slot]
+    }
+
+    /// All, the least recently used of a class first, those seen once before
+    /// the others: added again in this order they make the same lists.
+    pub fn by_age(&self) -> impl Iterator<Item = &Function> {
+        self.classes.iter().flat_map(|class| {
+            let slot = |place: u32| self.slots.get(place as usize);
+            core::iter::successors(slot(class.oldest), move |one| slot(one.newer))
+        })
+    }
+
+    /// The slot of the function called `key`.
+    pub fn slot(&self, key: u64) -> Option<usize> {
+        self.places.get(&key).map(|place| *place as usize)
+    }
+
+    /// The slot of the function called `key`, now the most recently used of its
+    /// class and with one more completion. If it is new, what was forgotten for
+    /// it comes as well.
+    pub fn touch(&mut self, key: u64) -> (usize, Option<Function>) {
+        let Some(slot) = self.slot(key) else {
+            let forgotten = (self.len() == self.capacity).then(|| self.forget());
+            let slot = self.add(Record {
+                key,
+                histogram: Histogram::default(),
+                completions: 1,
+                work_ns: 0,
+                again: false,
+            });
+            return (slot, forgotten);
+        };
+        self.detach(slot as u32);
+        let record = &mut self.slots[slot].record;
+        record.completions = record.completions.saturating_add(1);
+        record.again = true;
+        self.attach(slot as u32);
+        self.demote();
+        (slot, None)
+    }
+
+    /// Adds a function from an earlier time as the most recently used of its
+    /// class. Says whether there was room, and it is not there already.
+    pub fn restore(&mut self, record: Record) -> bool {
+        let fits = self.len() < self.capacity && self.slot(record.key).is_none();
+        if fits {
+            self.add(record);
+            self.demote();
+        }
+        fits
+    }
+
+    /// Adds `record`, for which there is room.
+    fn add(&mut self, record: Record) -> usize {
+        let slot = self.slots.len();
+        self.places.insert(record.key, slot as u32);
+        self.slots.push(Function {
+            record,
+            table: None,
+            changed: false,
+            newer: NONE,
+            older: NONE,
+        });
+        self.attach(slot as u32);
+        slot
+    }
+
+    fn class_of(&mut self, place: u32) -> &mut Class {
+        let again = self.slots[place as usize].record.again;
+        &mut self.classes[usize::from(again)]
+    }
+
+    /// Takes `place` out of its list.
+    fn detach(&mut self, place: u32) {
+        let Function { newer, older, .. } = self.slots[place as usize];
+        match newer {
+            NONE => self.class_of(place).newest = older,
+            _ => self.slots[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.class_of(place).oldest = newer,
+            _ => self.slots[older as usize].newer = newer,
+        }
+        self.class_of(place).len -= 1;
+    }
+
+    /// Puts `place` at the newest end of its list.
+    fn attach(&mut self, place: u32) {
+        let class = self.class_of(place);
+        let older = core::mem::replace(&mut class.newest, place);
+        class.len += 1;
+        match older {
+            NONE => class.oldest = place,
+            _ => self.slots[older as usize].newer = place,
+        }
+        let one = &mut self.slots[place as usize];
+        (one.newer, one.older) = (NONE, older);
+    }
+
+    /// If those seen again have more than their share, the oldest of them must
+    /// show itself anew.
+    fn demote(&mut self) {
+        let [_, again] = self.classes;
+        if again.len > self.capacity / 8 * 7 {
+            self.detach(again.oldest);
+            self.slots[again.oldest as usize].record.again = false;
+            self.attach(again.oldest);
+        }
+    }
+
+    /// Removes the oldest of those seen once; there is one, as the others never
+    /// have all the room.
+    fn forget(&mut self) -> Function {
+        let place = self.classes[0].oldest;
+        self.detach(place);
+        let last = self.slots.len() as u32 - 1;
+        if place != last {
+            self.rename(last, place);
+        }
+        let forgotten = self.slots.swap_remove(place as usize);
+        self.places.remove(&forgotten.record.key);
+        forgotten
+    }
+
+    /// Has the list refer to `from` as `to`.
+    fn rename(&mut self, from: u32, to: u32) {
+        let Function { newer, older, .. } = self.slots[from as usize];
+        match newer {
+            NONE => self.class_of(from).newest = to,
+            _ => self.slots[newer as usize].older = to,
+        }
+        match older {
+            NONE => self.class_of(from).oldest = to,
+            _ => self.slots[older as usize].newer = to,
+        }
+        self.places.insert(self.slots[from as usize].record.key, to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(functions: &Functions) -> Vec<u64> {
+        functions.by_age().map(|one| one.record.key).collect()
+    }
+
+    fn touch(functions: &mut Functions, keys: impl IntoIterator<Item = u64>) {
+        for key in keys {
+            functions.touch(key);
+        }
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let mut functions = Functions::new(8);
+        (0..8).for_each(|key| assert!(functions.touch(key).1.is_none()));
+        assert_eq!(functions.touch(8).1.map(|one| one.record.key), Some(0));
+        assert_eq!(keys(&functions), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn those_seen_again_outlive_those_seen_once() {
+        let mut functions = Functions::new(8);
+        touch(&mut functions, [1, 2, 1]);
+        touch(&mut functions, 100..1000);
+        assert_eq!(functions.len(), 8);
+        assert!(functions.slot(1).is_some() && functions.slot(2).is_none());
+    }
+
+    #[test]
+    fn those_seen_again_leave_room() {
+        let mut functions = Functions::new(8);
+        touch(&mut functions, 0..8);
+        touch(&mut functions, 0..8);
+        // 0 had to make room in its class, and is the oldest now.
+        assert_eq!(functions.touch(9).1.map(|one| one.record.key), Some(0));
+    }
+
+    #[test]
+    fn agrees_with_two_lists() {
+        let mut functions = Functions::new(16);
+        let (mut once, mut again): (Vec<u64>, Vec<u64>) = Default::default();
+        let mut random = 1u64;
+        for _ in 0..5000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let key = (random >> 33) % 40;
+            functions.touch(key);
+            if once.contains(&key) || again.contains(&key) {
+                once.retain(|one| *one != key);
+                again.retain(|one| *one != key);
+                again.push(key);
+                if again.len() > 14 {
+                    once.push(again.remove(0));
+                }
+            } else {
+                if once.len() + again.len() == 16 {
+                    once.remove(0);
+                }
+                once.push(key);
+            }
+            let want: Vec<u64> = once.iter().chain(&again).copied().collect();
+            assert_eq!(keys(&functions), want);
+        }
+    }
+}

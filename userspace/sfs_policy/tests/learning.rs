@@ -1,0 +1,319 @@
+//! What holds for every history.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sfs_policy::learn::buckets::{bucket, start_ns, BUCKETS};
+use sfs_policy::learn::rank::{ranks, Aim, Mass};
+use sfs_policy::learn::{Change, LearnConfig, Learner, StateError, Table};
+use std::collections::HashMap;
+
+const MS: u64 = 1_000_000;
+
+/// A service time: some usual ones, and any at all.
+fn service_ns() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => MS..2000 * MS, 1 => any::<u64>()]
+}
+
+/// Completions of a few functions, and now and then of any.
+fn history(most: usize) -> impl Strategy<Value = Vec<(u64, u64)>> {
+    let function = prop_oneof![8 => 0u64..30, 1 => any::<u64>()];
+    vec((function, service_ns()), 0..most)
+}
+
+fn small() -> LearnConfig {
+    LearnConfig {
+        functions: 20,
+        tables: 6,
+        warm_up: 10,
+        ..LearnConfig::default()
+    }
+}
+
+fn learn(config: LearnConfig, history: &[(u64, u64)]) -> Learner {
+    let mut learner = Learner::new(config);
+    for (function, ns) in history {
+        learner.on_completion(*function, *ns);
+    }
+    learner
+}
+
+fn distance(one: &Table, other: &Table) -> u8 {
+    let pairs = one.rank.iter().zip(other.rank);
+    pairs.map(|(a, b)| a.abs_diff(b)).max().unwrap_or(0)
+}
+
+/// The tables as the kernel half has them, from the changes alone.
+#[derive(Default)]
+struct Kernel {
+    tables: HashMap<u16, Table>,
+    functions: HashMap<u64, u16>,
+    strangers: Option<u16>,
+}
+
+impl Kernel {
+    fn apply(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            match change {
+                Change::Table(id, table) => drop(self.tables.insert(id, table)),
+                Change::Strangers(id) => self.strangers = Some(id),
+                Change::Function(key, id) => drop(self.functions.insert(key, id)),
+                Change::Forgotten(key) => drop(self.functions.remove(&key)),
+            }
+        }
+    }
+
+    fn table(&self, key: u64) -> Option<Table> {
+        let id = self.functions.get(&key).copied().or(self.strangers)?;
+        self.tables.get(&id).copied()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn memory_is_bounded(history in history(400)) {
+        let mut learner = Learner::new(small());
+        for (function, ns) in history {
+            learner.on_completion(function, ns);
+            learner.refresh();
+            prop_assert!(learner.len() <= 20);
+            prop_assert!(learner.tables() <= 6);
+        }
+    }
+
+    #[test]
+    fn what_is_published_is_what_is_believed(history in history(400), every in 1usize..40) {
+        let mut learner = Learner::new(small());
+        let mut kernel = Kernel::default();
+        for (count, (function, ns)) in history.iter().enumerate() {
+            learner.on_completion(*function, *ns);
+            if count % every == 0 {
+                kernel.apply(learner.refresh());
+                prop_assert!(kernel.functions.len() <= 20);
+            }
+        }
+        kernel.apply(learner.refresh());
+        for (function, _) in &history {
+            prop_assert_eq!(kernel.table(*function), learner.table(*function));
+        }
+    }
+
+    #[test]
+    fn without_history_there_are_no_tables(history in history(100)) {
+        let mut learner = Learner::new(LearnConfig { warm_up: 100, ..small() });
+        for (function, ns) in history.iter().take(99) {
+            learner.on_completion(*function, *ns);
+            prop_assert_eq!(learner.refresh().len(), 0);
+            prop_assert_eq!(learner.table(*function), None);
+            prop_assert!(!learner.is_ready());
+        }
+    }
+
+    #[test]
+    fn sharing_is_within_the_tolerance(history in history(300), tolerance in 0u8..6) {
+        // As many tables as there may be functions: there always is room.
+        let shared = LearnConfig { functions: 400, tables: 400, tolerance, ..small() };
+        let exact = LearnConfig { tolerance: 0, ..shared };
+        let (mut shared, mut exact) = (learn(shared, &history), learn(exact, &history));
+        shared.refresh();
+        exact.refresh();
+        for (function, _) in &history {
+            if let (Some(one), Some(other)) = (shared.table(*function), exact.table(*function)) {
+                prop_assert!(distance(&one, &other) <= tolerance);
+            }
+        }
+    }
+
+    #[test]
+    fn past_its_history_a_function_is_a_stranger(
+        others in vec((0u64..30, MS..5000 * MS), 20..200),
+        own in vec(MS..200 * MS, 1..60),
+    ) {
+        let config = LearnConfig { functions: 100, tables: 100, tolerance: 0, ..small() };
+        let mut learner = learn(config, &others);
+        own.iter().for_each(|ns| learner.on_completion(99, *ns));
+        learner.refresh();
+        let (own_table, strangers) = (learner.table(99).unwrap(), learner.table(1000).unwrap());
+        let past = own.iter().map(|ns| bucket(*ns)).max().unwrap() + 1;
+        prop_assert_eq!(&own_table.rank[past..], &strangers.rank[past..]);
+    }
+
+    #[test]
+    fn many_functions_are_many_strangers(others in vec((0u64..30, MS..5000 * MS), 100..200)) {
+        let config = LearnConfig { functions: 100, tables: 3, ..small() };
+        let mut learner = learn(config, &others);
+        learner.refresh();
+        let stranger = learner.table(u64::MAX);
+        for function in 1000..1100 {
+            prop_assert_eq!(learner.table(function), stranger);
+        }
+    }
+
+    #[test]
+    fn who_needs_more_comes_later(short in MS..500 * MS, factor in 2u64..50) {
+        let mut learner = Learner::new(small());
+        for _ in 0..50 {
+            learner.on_completion(1, short);
+            learner.on_completion(2, short * factor);
+        }
+        learner.refresh();
+        let rank = |function| learner.table(function).unwrap().rank(0);
+        prop_assert!(rank(1) < rank(2), "{} {}", rank(1), rank(2));
+    }
+
+    #[test]
+    fn ranks_stand_for_no_more_than_all_that_may_be_left(
+        mass in vec(prop_oneof![3 => Just(0.0), 1 => 0.0..1.0f64], BUCKETS),
+    ) {
+        let mass: Mass = mass.try_into().unwrap();
+        let Some(last) = mass.iter().rposition(|one| *one > 0.0) else {
+            return Ok(());
+        };
+        let longest = start_ns(last + 1);
+        for (at, rank) in ranks(&mass, Aim::Turnaround)[..=last].iter().enumerate() {
+            let left = longest - start_ns(at);
+            prop_assert!(usize::from(*rank) <= bucket(left), "{at}: {rank}");
+        }
+    }
+
+    #[test]
+    fn a_slice_ends_where_the_rank_worsens(
+        rank in vec(0u8..BUCKETS as u8, BUCKETS),
+        attained_ns in service_ns(),
+    ) {
+        let table = Table::new(rank.try_into().unwrap());
+        let now = table.rank(attained_ns);
+        let from = bucket(attained_ns);
+        match table.worsens_ns(attained_ns) {
+            None => prop_assert!(table.rank[from..].iter().all(|rank| *rank <= now)),
+            Some(at) => {
+                prop_assert!(at > attained_ns && table.rank(at) > now);
+                prop_assert!(table.rank[from..bucket(at)].iter().all(|rank| *rank <= now));
+            }
+        }
+    }
+
+    #[test]
+    fn saving_loses_nothing(history in history(400)) {
+        let learner = learn(small(), &history);
+        let bytes = learner.encode();
+        let mut back = Learner::decode(small(), &bytes).unwrap();
+        prop_assert_eq!(back.encode(), bytes);
+        // The same tables follow, if both make them from scratch.
+        let mut learner = learner;
+        learner.refresh();
+        back.refresh();
+        prop_assert_eq!(back.is_ready(), learner.is_ready());
+        prop_assert_eq!(back.table(u64::MAX), learner.table(u64::MAX));
+    }
+
+    #[test]
+    fn a_smaller_learner_keeps_the_latest(history in history(400)) {
+        let bytes = learn(LearnConfig { functions: 100, ..small() }, &history).encode();
+        let back = Learner::decode(small(), &bytes).unwrap();
+        prop_assert!(back.len() <= 20);
+    }
+
+    #[test]
+    fn damage_is_noticed(history in history(60), at in any::<usize>(), bit in 0u32..8) {
+        let mut bytes = learn(small(), &history).encode();
+        let at = at % bytes.len();
+        bytes[at] ^= 1 << bit;
+        prop_assert!(Learner::decode(small(), &bytes).is_err());
+        let cut = Learner::decode(small(), &bytes[..at]);
+        prop_assert!(matches!(cut, Err(StateError::Damaged | StateError::Foreign | StateError::Version(_))));
+    }
+
+    #[test]
+    fn any_bytes_are_an_error_and_no_panic(bytes in vec(any::<u8>(), 0..400)) {
+        prop_assert!(Learner::decode(small(), &bytes).is_err());
+        let mut bytes = [b"sfslearn\x01\0".as_slice(), &bytes].concat();
+        prop_assert!(Learner::decode(small(), &bytes).is_err());
+        // Even with the right checksum (FNV-1a) at the end.
+        let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+        bytes.extend(sum.to_le_bytes());
+        if let Ok(learner) = Learner::decode(small(), &bytes) {
+            prop_assert!(learner.len() <= 20);
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_functions_fit_into_64_mb() {
+    // Each has its slot, its place in the map (with what a B-tree leaves empty)
+    // and perhaps an entry among those that have changed.
+    let slot = 232;
+    let place = (8 + 4) * 2;
+    let changed = 8 * 2;
+    assert!(Learner::SLOT_BYTES <= slot);
+    assert!((slot + place + changed) * 100_000 < 64_000_000);
+}
+
+#[test]
+fn nobody_needs_to_ask_for_tables() {
+    // What is to be done grows neither with time nor with functions.
+    let mut learner = Learner::new(LearnConfig {
+        warm_up: 100_000,
+        ..small()
+    });
+    (0..100_000).for_each(|function| learner.on_completion(function, MS));
+    let changes = learner.refresh();
+    assert!(changes.len() <= 22, "{}", changes.len());
+    assert!(learner.is_ready());
+}
+
+#[test]
+fn a_function_that_changes_is_believed_soon() {
+    let mut learner = Learner::new(small());
+    for _ in 0..1000 {
+        learner.on_completion(1, 500 * MS);
+        learner.on_completion(2, 5 * MS);
+    }
+    (0..10).for_each(|_| learner.on_completion(1, 5 * MS));
+    learner.refresh();
+    let rank = |function| learner.table(function).unwrap().rank(0);
+    assert!(rank(1).abs_diff(rank(2)) <= 4, "{} {}", rank(1), rank(2));
+}
+
+#[test]
+fn the_killed_count_as_needing_more() {
+    let mut learner = Learner::new(small());
+    for _ in 0..50 {
+        learner.on_completion(1, 5 * MS);
+        learner.on_completion(2, 900 * MS);
+        learner.on_kill(3, 50 * MS);
+    }
+    learner.refresh();
+    let rank = |function| learner.table(function).unwrap().rank(0);
+    assert!(rank(3) > rank(1) + 8, "{} {}", rank(3), rank(1));
+}
+
+#[test]
+fn the_oldest_function_is_taken_back() {
+    let config = small();
+    let mut learner = Learner::new(config);
+    let mut kernel = Kernel::default();
+    for function in 0..30 {
+        learner.on_completion(function, 5 * MS);
+        kernel.apply(learner.refresh());
+    }
+    assert!(!kernel.functions.contains_key(&0) && kernel.functions.contains_key(&29));
+    assert_eq!(learner.functions().count(), 20);
+}
+
+#[test]
+fn what_is_known_can_be_read() {
+    let mut learner = Learner::new(small());
+    (0..20).for_each(|_| learner.on_completion(7, 100 * MS));
+    let one = learner.functions().next().unwrap();
+    assert_eq!((one.key(), one.completions()), (7, 20));
+    assert_eq!(one.work_ns(), 2000 * MS);
+    let p99 = one.quantile_ns(0.99).unwrap();
+    assert!(p99 > 100 * MS && p99 <= 125 * MS);
+    assert_eq!(one.rank(), None);
+    learner.refresh();
+    let rank = learner.functions().next().unwrap().rank().unwrap();
+    assert!(usize::from(rank).abs_diff(bucket(100 * MS)) <= 2);
+}
