@@ -1,0 +1,50 @@
+//! Hints: what a serverless platform tells scx_sfs about its invocations.
+//!
+//! A platform knows more than a kernel can see: when a request came in, which
+//! function it is for, which process is going to serve it. It says so in a
+//! datagram, as text or in a compact binary form, to a Unix socket or to a UDP
+//! port of this machine (`scx_sfs --hint-listen`). The interface is that of the
+//! SFS paper's OpenLambda port (process id and time of arrival), with a function
+//! name and a service time added.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`hint`] | what a hint says, and its limits |
+//! | [`text`] | `pid=1234 arrival_us=... function=resize service_us=12000` |
+//! | [`binary`] | the same in a few bytes |
+//! | [`datagram`] | several hints in a datagram, read and written |
+//! | [`address`] | where hints are sent |
+//! | [`client`] | sending them without ever waiting |
+//!
+//! # Example
+//!
+//! ```no_run
+//! use sfs_hint::{Address, Client, Form, Hint};
+//!
+//! let to: Address = "/run/scx_sfs/hint.sock".parse()?;
+//! let mut client = Client::connect(&to, Form::Binary)?;
+//! let hint = Hint {
+//!     function: Some("resize".to_owned()),
+//!     ..Hint::of(1234)
+//! };
+//! client.send(&hint)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod binary;
+pub mod client;
+pub mod datagram;
+pub mod error;
+pub mod hint;
+pub mod text;
+
+pub use address::{Address, AddressError};
+pub use client::{Client, Delivery};
+pub use datagram::{decode, encode, hints, Datagram, Form, Hints};
+pub use error::{DecodeError, EncodeError, Place, Problem, SendError};
+pub use hint::{
+    Hint, HintRef, MAX_DATAGRAM_BYTES, MAX_FUNCTION_BYTES, MAX_HINTS, WALL_CLOCK_FROM_NS,
+};

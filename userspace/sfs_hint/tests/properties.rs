@@ -1,0 +1,183 @@
+//! What holds for every datagram and for every hint.
+
+mod common;
+
+use common::{check_any, comes_back, whole_us};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use sfs_hint::binary::{MAGIC, VERSION};
+use sfs_hint::{decode, encode, Datagram, Form, Hint, Place, Problem};
+use sfs_hint::{MAX_DATAGRAM_BYTES, MAX_FUNCTION_BYTES, MAX_HINTS};
+
+fn any_name() -> impl Strategy<Value = String> {
+    "[^\\p{Cc}\"]{1,16}".prop_filter("too long", |name| name.len() <= MAX_FUNCTION_BYTES)
+}
+
+fn any_hint() -> impl Strategy<Value = Hint> {
+    (
+        1..=i32::MAX,
+        option::of(1..=u64::MAX),
+        option::of(any_name()),
+        option::of(1..=u64::MAX),
+    )
+        .prop_map(|(pid, arrived_at_ns, function, service_ns)| Hint {
+            pid,
+            arrived_at_ns,
+            function,
+            service_ns,
+        })
+}
+
+/// Text that is nearly right: it gets deeper into the parser than noise does.
+fn nearly_text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("pid=12".to_owned()),
+        "(pid|arrival_us|service_us|function|pdi)?=?[0-9]{0,21}",
+        "function=\"?[a-z ]{0,70}\"?",
+        "[ -~]{0,6}",
+    ];
+    let line = vec(word, 0..5).prop_map(|words| words.join(" "));
+    vec(line, 0..6).prop_map(|lines| lines.join("\n"))
+}
+
+fn nearly_binary() -> impl Strategy<Value = Vec<u8>> {
+    (0_u16..200, vec(any::<u8>(), 0..400)).prop_map(|(records, rest)| {
+        let mut bytes = vec![MAGIC, VERSION];
+        bytes.extend(records.to_le_bytes());
+        bytes.extend(rest);
+        bytes
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(hints in vec(any_hint(), 1..8)) {
+        comes_back(&hints, Form::Binary);
+        let rounded: Vec<Hint> = hints.iter().map(whole_us).collect();
+        comes_back(&rounded, Form::Text);
+    }
+
+    #[test]
+    fn noise_harms_nobody(bytes in vec(any::<u8>(), 0..3000)) {
+        check_any(&bytes);
+    }
+
+    #[test]
+    fn text_that_is_nearly_right_harms_nobody(text in nearly_text()) {
+        check_any(text.as_bytes());
+    }
+
+    #[test]
+    fn binary_that_is_nearly_right_harms_nobody(bytes in nearly_binary()) {
+        check_any(&bytes);
+    }
+
+    #[test]
+    fn a_datagram_takes_as_many_as_fit(hints in vec(any_hint(), 1..200), binary: bool) {
+        let form = if binary { Form::Binary } else { Form::Text };
+        let mut datagram = Datagram::new(form);
+        let taken = hints.iter().take_while(|hint| datagram.push(hint).unwrap()).count();
+        prop_assert_eq!(taken, datagram.len());
+        prop_assert!((1..=MAX_HINTS).contains(&taken));
+        prop_assert!(datagram.bytes().len() <= MAX_DATAGRAM_BYTES);
+        prop_assert_eq!(decode(datagram.bytes()).unwrap().len(), taken);
+    }
+
+    #[test]
+    fn a_damaged_datagram_harms_nobody(
+        hints in vec(any_hint(), 1..8),
+        binary: bool,
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut: prop::sample::Index,
+    ) {
+        let form = if binary { Form::Binary } else { Form::Text };
+        let mut datagram = Datagram::new(form);
+        for hint in &hints {
+            datagram.push(hint).unwrap();
+        }
+        let mut bytes = datagram.bytes().to_vec();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        check_any(&bytes);
+        bytes.truncate(cut.index(bytes.len()));
+        check_any(&bytes);
+    }
+}
+
+/// The seeds of the fuzz target, and what it has found.
+#[test]
+fn the_corpus_harms_nobody() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/decode");
+    let mut valid = 0;
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        check_any(&bytes);
+        valid += usize::from(decode(&bytes).is_ok());
+    }
+    assert!(valid >= 4, "only {valid} seeds are valid hints");
+}
+
+#[test]
+fn a_known_datagram_in_binary_form() {
+    let hint = Hint {
+        arrived_at_ns: Some(0x0102_0304_0506_0708),
+        function: Some("resize".to_owned()),
+        ..Hint::of(1234)
+    };
+    let mut bytes = vec![0xF5, 1, 2, 0];
+    bytes.extend([0b101, 0xD2, 0x04, 0, 0]);
+    bytes.extend([8, 7, 6, 5, 4, 3, 2, 1]);
+    bytes.extend(b"\x06resize");
+    bytes.extend([0, 1, 0, 0, 0]);
+    let hints = [hint, Hint::of(1)];
+    assert_eq!(encode(&hints, Form::Binary).unwrap(), bytes);
+    assert_eq!(decode(&bytes).unwrap(), hints);
+}
+
+#[test]
+fn errors_say_where() {
+    let problem = |bytes: &[u8]| {
+        let error = decode(bytes).unwrap_err();
+        (error.place, error.problem)
+    };
+    let whole = Place::Datagram;
+    assert_eq!(problem(b""), (whole, Problem::Empty));
+    assert_eq!(problem(b"\n \n"), (whole, Problem::Empty));
+    assert_eq!(problem(&[b'1'; 2049]), (whole, Problem::TooLong));
+    assert_eq!(problem(b"1\n\nx=1\n"), {
+        (Place::Line(3), Problem::UnknownKey("x".to_owned()))
+    });
+    assert_eq!(problem(b"1\n\xff\n"), (Place::Line(2), Problem::NotUtf8));
+    assert_eq!(problem(&b"1\n".repeat(129)), {
+        (Place::Line(129), Problem::TooMany)
+    });
+    assert_eq!(problem(&[MAGIC]), (whole, Problem::Short));
+    assert_eq!(problem(&[MAGIC, 2, 0, 0]), (whole, Problem::Version(2)));
+    assert_eq!(problem(&[MAGIC, 1, 0, 0]), (whole, Problem::Empty));
+    assert_eq!(problem(&[MAGIC, 1, 0, 0, 9]), (whole, Problem::Trailing(1)));
+    assert_eq!(problem(&[MAGIC, 1, 129, 0]), (whole, Problem::TooMany));
+    let one = [MAGIC, 1, 1, 0];
+    let record = |rest: &[u8]| problem(&[&one, rest].concat());
+    assert_eq!(record(&[]), (Place::Record(1), Problem::Short));
+    assert_eq!(
+        record(&[8, 1, 0, 0, 0]),
+        (Place::Record(1), Problem::Fields(8))
+    );
+    assert_eq!(record(&[0, 0, 0, 0, 0]), (Place::Record(1), Problem::Pid));
+    assert_eq!(record(&[0, 0, 0, 0, 128]), (Place::Record(1), Problem::Pid));
+    assert_eq!(record(&[0, 1, 0, 0, 0, 7]), (whole, Problem::Trailing(1)));
+    assert_eq!(
+        record(b"\x04\x01\0\0\0\x02\xff\xff"),
+        (Place::Record(1), Problem::NotUtf8)
+    );
+}
+
+#[test]
+fn a_bad_line_costs_no_other() {
+    let items: Vec<_> = sfs_hint::hints(b"1\nx\n3").collect();
+    assert_eq!(items.len(), 3);
+    assert!(items[0].is_ok() && items[1].is_err() && items[2].is_ok());
+}
