@@ -1,0 +1,60 @@
+//! At most one log line a second for each kind of trouble, so that whoever sends
+//! nonsense does not fill the log.
+
+/// Time between two lines of a kind, in ns.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// One kind of trouble.
+#[derive(Debug, Default)]
+pub struct Complaint {
+    said_at_ns: Option<u64>,
+    unsaid: u64,
+}
+
+impl Complaint {
+    /// Counts `count` more at `now_ns`. Returns how many have come since the last
+    /// line, if another one is due.
+    pub fn due(&mut self, count: u64, now_ns: u64) -> Option<u64> {
+        self.unsaid += count;
+        let early = |at| now_ns.saturating_sub(at) < INTERVAL_NS;
+        if count == 0 || self.said_at_ns.is_some_and(early) {
+            return None;
+        }
+        self.said_at_ns = Some(now_ns);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
+
+/// The kinds.
+#[derive(Debug, Default)]
+pub struct Complaints {
+    /// What could not be read.
+    pub malformed: Complaint,
+    /// Times of arrival out of range.
+    pub stale: Complaint,
+    /// Processes that are no functions.
+    pub foreign: Complaint,
+    /// Processes that there are not.
+    pub dead: Complaint,
+    /// Failures of the kernel half.
+    pub failed: Complaint,
+    /// Datagrams that did not fit into the socket.
+    pub dropped: Complaint,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_a_second_says_all() {
+        let mut complaint = Complaint::default();
+        assert_eq!(complaint.due(0, 5), None);
+        assert_eq!(complaint.due(1, 5), Some(1));
+        assert_eq!(complaint.due(3, 6), None);
+        assert_eq!(complaint.due(2, INTERVAL_NS + 4), None);
+        assert_eq!(complaint.due(0, INTERVAL_NS + 5), None);
+        assert_eq!(complaint.due(1, INTERVAL_NS + 5), Some(6));
+        assert_eq!(complaint.due(1, 9 * INTERVAL_NS), Some(1));
+    }
+}

@@ -1,0 +1,24 @@
+//! What has been counted about hints.
+
+/// Counters since the listener has been there. Every hint that was received is
+/// in exactly one of `applied`, `stale`, `foreign`, `dead` and `failed`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HintCounters {
+    /// Hints that could be read.
+    pub received: u64,
+    /// Those that have begun an invocation.
+    pub applied: u64,
+    /// Those whose time of arrival is too long ago, or in the future.
+    pub stale: u64,
+    /// Those for a process that is no function.
+    pub foreign: u64,
+    /// Those for a process that there is not.
+    pub dead: u64,
+    /// Those that the kernel half could not be told of.
+    pub failed: u64,
+    /// Lines, binary records and datagrams that could not be read.
+    pub malformed: u64,
+    /// Datagrams that the system has dropped because the socket was full. Only
+    /// known for UDP: at a Unix socket it is the sender who is told.
+    pub dropped: u64,
+}

@@ -1,0 +1,263 @@
+//! From a datagram to what the kernel half takes.
+
+use anyhow::Result;
+use sfs_hint::HintRef;
+use tracing::{info, warn};
+
+use super::complaints::Complaints;
+use super::counters::HintCounters;
+use super::names::Names;
+use super::{Clock, KERNEL_BATCH};
+
+/// An arrival this long ago says nothing about the work that a process does now.
+const MAX_AGE_NS: u64 = 60_000_000_000;
+
+/// Clocks of a platform that takes wall-clock time may be off by this much.
+const MAX_AHEAD_NS: u64 = 1_000_000_000;
+
+/// A hint as the kernel half takes it (`struct sfs_hint`); 0 stands for what is
+/// not given.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelHint {
+    /// Process id in the initial pid namespace.
+    pub pid: i32,
+    /// None so far.
+    pub flags: u32,
+    /// When the request arrived, in ns of `CLOCK_MONOTONIC`.
+    pub arrived_at: u64,
+    /// The function's number: see [`Names`].
+    pub function: u64,
+    /// The CPU time that the invocation will need, in ns.
+    pub service_ns: u64,
+}
+
+/// What the kernel half has done with a batch; the sum is at most its length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verdicts {
+    /// Have begun an invocation.
+    pub applied: u64,
+    /// The process is no function.
+    pub foreign: u64,
+    /// There is no such process.
+    pub dead: u64,
+    /// The invocation that the hint is for has been seen before, or is over.
+    pub stale: u64,
+}
+
+/// Hints on their way.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    pub(super) names: Names,
+    pub(super) counters: HintCounters,
+    waiting: Vec<KernelHint>,
+}
+
+impl Intake {
+    /// Takes the hints of `datagram` that can be read and are not stale. `None`:
+    /// a datagram that was longer than any may be.
+    pub(super) fn take(
+        &mut self,
+        datagram: Option<&[u8]>,
+        clock: Clock,
+        complaints: &mut Complaints,
+    ) {
+        let Some(datagram) = datagram else {
+            let problem = sfs_hint::Problem::TooLong;
+            return self.complain(&problem, clock, complaints);
+        };
+        for hint in sfs_hint::hints(datagram) {
+            match hint {
+                Ok(hint) => self.take_hint(&hint, clock, complaints),
+                Err(error) => self.complain(&error, clock, complaints),
+            }
+        }
+    }
+
+    fn complain(
+        &mut self,
+        error: &dyn std::error::Error,
+        clock: Clock,
+        complaints: &mut Complaints,
+    ) {
+        self.counters.malformed += 1;
+        if let Some(count) = complaints.malformed.due(1, clock.now_ns) {
+            warn!("{count} malformed hints, the last one: {error}");
+        }
+    }
+
+    fn take_hint(&mut self, hint: &HintRef<'_>, clock: Clock, complaints: &mut Complaints) {
+        self.counters.received += 1;
+        let Some(arrived_at) = arrival(hint, clock) else {
+            return self.count_stale(1, clock, complaints);
+        };
+        self.waiting.push(KernelHint {
+            pid: hint.pid,
+            flags: 0,
+            arrived_at,
+            function: hint.function.map_or(0, |name| self.names.number(name)),
+            service_ns: hint.service_ns.unwrap_or(0),
+        });
+    }
+
+    fn count_stale(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
+        self.counters.stale += count;
+        if let Some(count) = complaints.stale.due(count, clock.now_ns) {
+            warn!("{count} stale hints: their arrivals are over 60 s ago, in the future, or known");
+        }
+    }
+
+    /// Hands everything taken to `apply`.
+    pub(super) fn apply(
+        &mut self,
+        clock: Clock,
+        apply: &mut dyn FnMut(&[KernelHint]) -> Result<Verdicts>,
+        complaints: &mut Complaints,
+    ) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for batch in waiting.chunks(KERNEL_BATCH) {
+            match apply(batch) {
+                Ok(verdicts) => self.count(batch.len(), verdicts, clock, complaints),
+                Err(error) => self.count_failed(batch.len(), &error, clock, complaints),
+            }
+        }
+        waiting.clear();
+        self.waiting = waiting;
+    }
+
+    fn count(
+        &mut self,
+        given: usize,
+        verdicts: Verdicts,
+        clock: Clock,
+        complaints: &mut Complaints,
+    ) {
+        let now_ns = clock.now_ns;
+        let Verdicts {
+            applied,
+            foreign,
+            dead,
+            stale,
+        } = verdicts;
+        self.counters.applied += applied;
+        self.counters.foreign += foreign;
+        if let Some(count) = complaints.foreign.due(foreign, now_ns) {
+            warn!("{count} hints for processes that are no functions");
+        }
+        self.counters.dead += dead;
+        if let Some(count) = complaints.dead.due(dead, now_ns) {
+            info!("{count} hints for processes that there are not");
+        }
+        self.count_stale(stale, clock, complaints);
+        // What the kernel half has not accounted for it has not looked at.
+        let answered = applied + foreign + dead + stale;
+        let left = (given as u64).saturating_sub(answered);
+        if left > 0 {
+            let error = anyhow::anyhow!("{left} hints of a batch were left unanswered");
+            self.count_failed(left as usize, &error, clock, complaints);
+        }
+    }
+
+    fn count_failed(
+        &mut self,
+        count: usize,
+        error: &anyhow::Error,
+        clock: Clock,
+        complaints: &mut Complaints,
+    ) {
+        let count = count as u64;
+        self.counters.failed += count;
+        if let Some(count) = complaints.failed.due(count, clock.now_ns) {
+            warn!("{count} hints did not reach the kernel half: {error:#}");
+        }
+    }
+}
+
+/// Returns when the request arrived, 0 if that is not given, or `None` if it
+/// cannot be true.
+fn arrival(hint: &HintRef<'_>, clock: Clock) -> Option<u64> {
+    let now_ns = clock.now_ns;
+    match hint.arrival_monotonic_ns(clock.wall_offset_ns) {
+        None => Some(0),
+        // Wall-clock time before boot.
+        Some(0) => None,
+        Some(at) if at < now_ns.saturating_sub(MAX_AGE_NS) => None,
+        Some(at) if at > now_ns.saturating_add(MAX_AHEAD_NS) => None,
+        Some(at) => Some(at.min(now_ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const CLOCK: Clock = Clock {
+        now_ns: 1_000 * SECOND,
+        wall_offset_ns: 1_750_000_000 * SECOND,
+    };
+
+    fn arrived(ns: u64) -> Option<u64> {
+        let hint = HintRef {
+            pid: 1,
+            arrived_at_ns: Some(ns),
+            ..HintRef::default()
+        };
+        arrival(&hint, CLOCK)
+    }
+
+    #[test]
+    fn arrivals_must_be_possible() {
+        let now = CLOCK.now_ns;
+        assert_eq!(arrival(&HintRef::default(), CLOCK), Some(0));
+        assert_eq!(arrived(now), Some(now));
+        assert_eq!(arrived(now - 60 * SECOND), Some(now - 60 * SECOND));
+        assert_eq!(arrived(now - 60 * SECOND - 1), None);
+        assert_eq!(arrived(now + SECOND), Some(now));
+        assert_eq!(arrived(now + SECOND + 1), None);
+        assert_eq!(arrived(u64::MAX), None);
+        assert_eq!(arrived(CLOCK.wall_offset_ns + now - 5), Some(now - 5));
+        assert_eq!(arrived(CLOCK.wall_offset_ns - 5), None);
+    }
+
+    #[test]
+    fn early_after_boot_old_is_still_impossible() {
+        let clock = Clock {
+            now_ns: SECOND,
+            ..CLOCK
+        };
+        let hint = HintRef {
+            pid: 1,
+            arrived_at_ns: Some(CLOCK.wall_offset_ns - 1),
+            ..HintRef::default()
+        };
+        assert_eq!(arrival(&hint, clock), None);
+    }
+
+    #[test]
+    fn a_batch_that_fails_is_counted() {
+        let mut intake = Intake::default();
+        let mut complaints = Complaints::default();
+        let text = "1\n".repeat(100);
+        for _ in 0..2 {
+            intake.take(Some(text.as_bytes()), CLOCK, &mut complaints);
+        }
+        let mut sizes = Vec::new();
+        let mut apply = |batch: &[KernelHint]| {
+            sizes.push(batch.len());
+            anyhow::ensure!(sizes.len() > 1, "no");
+            Ok(Verdicts {
+                applied: 70,
+                ..Verdicts::default()
+            })
+        };
+        intake.apply(CLOCK, &mut apply, &mut complaints);
+        intake.apply(CLOCK, &mut apply, &mut complaints);
+        assert_eq!(sizes, [128, 72]);
+        let counters = intake.counters;
+        assert_eq!(
+            (counters.received, counters.applied, counters.failed),
+            (200, 70, 130)
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Hints from the platform: the socket that they come to, what is refused, and
+//! what the kernel half is told (`docs/hints.md`).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`options`] | `--hint-listen`, `--hint-mode`, `--hint-owner` |
+//! | [`socket`] | the socket: made, protected, read in batches, removed |
+//! | [`intake`] | from a datagram to what the kernel half takes |
+//! | [`names`] | a number for each function's name |
+//! | [`counters`] | what has been counted |
+//! | [`complaints`] | at most one log line a second for each kind of trouble |
+
+pub mod complaints;
+pub mod counters;
+pub mod intake;
+pub mod names;
+pub mod options;
+pub mod socket;
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anyhow::{Context, Result};
+use nix::time::{clock_gettime, ClockId};
+use tracing::{info, warn};
+
+pub use counters::HintCounters;
+pub use intake::{KernelHint, Verdicts};
+pub use options::{HintOptions, Owner};
+
+use complaints::Complaints;
+use intake::Intake;
+use sfs_hint::Address;
+use socket::HintSocket;
+
+/// Most hints that the kernel half takes at once.
+pub const KERNEL_BATCH: usize = 128;
+
+/// Datagrams after which [`HintListener::drain`] returns, so that a flood keeps
+/// the loader from nothing else for long. What is left wakes it again.
+const DATAGRAMS_A_CALL: usize = 256;
+
+/// The same for hints; the last datagrams received may bring some more.
+const HINTS_A_CALL: u64 = 4096;
+
+/// What the clocks say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC` in ns.
+    pub now_ns: u64,
+    /// `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in ns.
+    pub wall_offset_ns: u64,
+}
+
+impl Clock {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// The system has no such clocks.
+    pub fn read() -> Result<Self> {
+        let ns = |id| -> Result<u64> {
+            let time = clock_gettime(id).context("cannot read the clock")?;
+            Ok(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+        };
+        let now_ns = ns(ClockId::CLOCK_MONOTONIC)?;
+        let wall_ns = ns(ClockId::CLOCK_REALTIME)?;
+        Ok(Self {
+            now_ns,
+            wall_offset_ns: wall_ns.saturating_sub(now_ns),
+        })
+    }
+}
+
+/// The listener. Dropping it removes its socket's file.
+pub struct HintListener {
+    socket: HintSocket,
+    intake: Intake,
+    complaints: Complaints,
+    deaf: bool,
+}
+
+impl HintListener {
+    /// Starts to listen at `address`; `options` say who may send.
+    ///
+    /// # Errors
+    ///
+    /// Somebody listens there already, or the system refuses.
+    pub fn listen(address: &Address, options: &HintOptions) -> Result<Self> {
+        let socket = HintSocket::bind(address, options)
+            .with_context(|| format!("cannot listen for hints at {address}"))?;
+        info!("listening for hints at {}", socket.address());
+        Ok(Self {
+            socket,
+            intake: Intake::default(),
+            complaints: Complaints::default(),
+            deaf: false,
+        })
+    }
+
+    /// Returns where it listens; a port of 0 is that which the system has given.
+    pub fn address(&self) -> &Address {
+        self.socket.address()
+    }
+
+    /// Returns the descriptor that can be read when hints have come; none if that
+    /// has failed.
+    pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.deaf).then(|| self.socket.as_fd())
+    }
+
+    /// Returns what has been counted since [`HintListener::listen`].
+    pub fn counters(&self) -> HintCounters {
+        self.intake.counters
+    }
+
+    /// Returns the name that the number `function` stands for, unless it has
+    /// been forgotten.
+    pub fn function_name(&self, function: u64) -> Option<&str> {
+        self.intake.names.name(function)
+    }
+
+    /// Takes what has arrived, and hands it to `apply` in batches of at most
+    /// [`KERNEL_BATCH`]. Returns with hints left if there are many. A batch that
+    /// `apply` fails for is counted and lost.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be read any more, and [`HintListener::poll_fd`] returns
+    /// none from now on.
+    pub fn drain(
+        &mut self,
+        clock: Clock,
+        apply: &mut dyn FnMut(&[KernelHint]) -> Result<Verdicts>,
+    ) -> Result<()> {
+        let result = self.take_what_is_there(clock, apply);
+        self.deaf = result.is_err();
+        result
+    }
+
+    fn take_what_is_there(
+        &mut self,
+        clock: Clock,
+        apply: &mut dyn FnMut(&[KernelHint]) -> Result<Verdicts>,
+    ) -> Result<()> {
+        let enough = self.intake.counters.received + HINTS_A_CALL;
+        let mut datagrams = 0;
+        while datagrams < DATAGRAMS_A_CALL && self.intake.counters.received < enough {
+            let Self {
+                socket,
+                intake,
+                complaints,
+                deaf: _,
+            } = self;
+            let batch = socket
+                .receive(|datagram| intake.take(datagram, clock, complaints))
+                .context("cannot receive hints")?;
+            self.intake.apply(clock, apply, &mut self.complaints);
+            self.count_dropped(batch.dropped, clock);
+            datagrams += batch.datagrams;
+            if !batch.full {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count_dropped(&mut self, dropped: u64, clock: Clock) {
+        if dropped == 0 {
+            return;
+        }
+        self.intake.counters.dropped += dropped;
+        if let Some(count) = self.complaints.dropped.due(dropped, clock.now_ns) {
+            warn!("the system has dropped {count} datagrams with hints: more arrive than are read");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The options about hints.
+
+use clap::Args;
+use nix::unistd::{Gid, Group, Uid, User};
+use sfs_hint::Address;
+
+/// Where hints come in, and who may send them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Hints (docs/hints.md)")]
+pub struct HintOptions {
+    /// Take hints from the platform at ADDR: the path of a Unix socket, or
+    /// udp:127.0.0.1:PORT or udp:[::1]:PORT.
+    #[arg(long, value_name = "ADDR")]
+    pub hint_listen: Option<Address>,
+
+    /// Mode of the Unix socket, octal: who may write to it may send hints.
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode,
+          requires = "hint_listen")]
+    pub hint_mode: u32,
+
+    /// Owner of the Unix socket, names or ids.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner,
+          requires = "hint_listen")]
+    pub hint_owner: Option<Owner>,
+}
+
+impl Default for HintOptions {
+    fn default() -> Self {
+        Self {
+            hint_listen: None,
+            hint_mode: 0o600,
+            hint_owner: None,
+        }
+    }
+}
+
+/// Whom a file is to belong to; `None`: as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// User.
+    pub user: Option<Uid>,
+    /// Group.
+    pub group: Option<Gid>,
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 && !text.starts_with('+') => Ok(mode),
+        _ => Err("want an octal mode from 0 to 0777".to_owned()),
+    }
+}
+
+fn parse_owner(text: &str) -> Result<Owner, String> {
+    let (user, group) = text
+        .split_once(':')
+        .map_or((text, None), |(user, group)| (user, Some(group)));
+    let user = match user {
+        "" => None,
+        user => Some(parse_user(user)?),
+    };
+    let group = group.map(parse_group).transpose()?;
+    if user.is_none() && group.is_none() {
+        return Err("want USER, USER:GROUP or :GROUP".to_owned());
+    }
+    Ok(Owner { user, group })
+}
+
+fn parse_user(text: &str) -> Result<Uid, String> {
+    if let Some(id) = parse_id(text) {
+        return Ok(Uid::from_raw(id));
+    }
+    match User::from_name(text) {
+        Ok(Some(user)) => Ok(user.uid),
+        Ok(None) => Err(format!("there is no user {text:?}")),
+        Err(error) => Err(format!("cannot look up user {text:?}: {error}")),
+    }
+}
+
+fn parse_group(text: &str) -> Result<Gid, String> {
+    if let Some(id) = parse_id(text) {
+        return Ok(Gid::from_raw(id));
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid),
+        Ok(None) => Err(format!("there is no group {text:?}")),
+        Err(error) => Err(format!("cannot look up group {text:?}: {error}")),
+    }
+}
+
+/// Returns a numeric id; the greatest number means "no change" to the kernel.
+fn parse_id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&id| id != u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_octal() {
+        assert_eq!(parse_mode("0600"), Ok(0o600));
+        assert_eq!(parse_mode("660"), Ok(0o660));
+        for text in ["", "1000", "8", "rw", "-1", "+6", "0x6"] {
+            assert!(parse_mode(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn owners_are_names_or_ids() {
+        let owner = |user: Option<u32>, group: Option<u32>| {
+            Ok(Owner {
+                user: user.map(Uid::from_raw),
+                group: group.map(Gid::from_raw),
+            })
+        };
+        assert_eq!(parse_owner("root"), owner(Some(0), None));
+        assert_eq!(parse_owner("root:root"), owner(Some(0), Some(0)));
+        assert_eq!(parse_owner(":root"), owner(None, Some(0)));
+        assert_eq!(parse_owner("12:34"), owner(Some(12), Some(34)));
+        for text in ["", ":", "root:", "no such user", "0:no such group", "a\0b"] {
+            assert!(parse_owner(text).is_err(), "{text:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The socket: made, protected, read in batches, removed.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::fcntl::{open, AtFlags, OFlag};
+use nix::sys::socket::{
+    recvmmsg, setsockopt, sockopt, ControlMessageOwned, MsgFlags, MultiHeaders,
+};
+use nix::sys::stat::{fchmod, fstat, Mode};
+use nix::unistd::fchownat;
+use sfs_hint::{Address, MAX_DATAGRAM_BYTES};
+use tracing::{debug, warn};
+
+use super::options::HintOptions;
+
+/// Datagrams received by one system call.
+const BATCH: usize = 32;
+
+/// What a UDP socket may hold, in bytes: some 10,000 small datagrams with what
+/// the kernel adds to each.
+const BUFFER_BYTES: usize = 8 << 20;
+
+/// A Unix socket holds no more datagrams than this, whatever their length, ...
+const QUEUE_LENGTH: &str = "/proc/sys/net/unix/max_dgram_qlen";
+
+/// ... which should be at least this much; it is what systemd sets.
+const GOOD_QUEUE_LENGTH: u32 = 512;
+
+/// A buffer that shows whether a datagram is longer than any may be.
+type Buffer = [u8; MAX_DATAGRAM_BYTES + 1];
+
+/// A socket that hints come to.
+pub(super) struct HintSocket {
+    socket: OwnedFd,
+    address: Address,
+    buffers: Vec<Buffer>,
+    /// Datagrams dropped since the socket was made, as the kernel counts them.
+    dropped: u32,
+    // Removed after all else.
+    _file: Option<SocketFile>,
+}
+
+/// What has been received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Received {
+    /// Datagrams.
+    pub(super) datagrams: usize,
+    /// Whether there may be more.
+    pub(super) full: bool,
+    /// Datagrams that the kernel has dropped since the call before.
+    pub(super) dropped: u64,
+}
+
+impl HintSocket {
+    /// Makes the socket, so that nobody may send before its file has the mode and
+    /// the owner that `options` ask for.
+    pub(super) fn bind(address: &Address, options: &HintOptions) -> Result<Self> {
+        let (socket, address, file) = match address {
+            Address::Unix(path) => {
+                let (socket, file) = bind_unix(path, options)?;
+                (socket.into(), address.clone(), Some(file))
+            }
+            Address::Udp(at) => {
+                // The type says so already; this is the last place to be wrong.
+                let address = Address::udp(*at)?;
+                let socket = UdpSocket::bind(at)?;
+                socket.set_nonblocking(true)?;
+                enlarge(&socket);
+                let _ = setsockopt(&socket, sockopt::RxqOvfl, &1);
+                let address = socket.local_addr().map_or(address, Address::Udp);
+                (socket.into(), address, None)
+            }
+        };
+        Ok(Self {
+            socket,
+            address,
+            buffers: vec![[0; MAX_DATAGRAM_BYTES + 1]; BATCH],
+            dropped: 0,
+            _file: file,
+        })
+    }
+
+    /// Returns where it is bound.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Receives what is there, up to [`BATCH`] datagrams, without waiting. `take`
+    /// gets `None` for one that is longer than any may be.
+    pub(super) fn receive(&mut self, mut take: impl FnMut(Option<&[u8]>)) -> Result<Received> {
+        // The kernel writes into the headers how much of them it has used, so
+        // they serve only once.
+        let mut headers = MultiHeaders::<()>::preallocate(BATCH, Some(cmsg_space!(u32)));
+        let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
+            .buffers
+            .iter_mut()
+            .map(|buffer| [IoSliceMut::new(buffer)])
+            .collect();
+        let result = recvmmsg(
+            self.socket.as_raw_fd(),
+            &mut headers,
+            slices.iter_mut(),
+            MsgFlags::MSG_DONTWAIT,
+            None,
+        );
+        let messages = match result {
+            Ok(messages) => messages,
+            // Memory comes back, and what has arrived is still there.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOMEM | Errno::ENOBUFS) => {
+                return Ok(Received::nothing())
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let before = self.dropped;
+        let mut datagrams = 0;
+        for message in messages {
+            datagrams += 1;
+            let bytes = message.iovs().next().unwrap_or(&[]);
+            take((bytes.len() <= MAX_DATAGRAM_BYTES).then_some(bytes));
+            for control in message.cmsgs().into_iter().flatten() {
+                if let ControlMessageOwned::RxqOvfl(dropped) = control {
+                    self.dropped = dropped;
+                }
+            }
+        }
+        Ok(Received {
+            datagrams,
+            full: datagrams == BATCH,
+            dropped: self.dropped.wrapping_sub(before).into(),
+        })
+    }
+}
+
+impl Received {
+    fn nothing() -> Self {
+        Self {
+            datagrams: 0,
+            full: false,
+            dropped: 0,
+        }
+    }
+}
+
+impl AsFd for HintSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Makes room for a burst. Beyond the system's limit that takes CAP_NET_ADMIN.
+fn enlarge(socket: &UdpSocket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
+        let _ = setsockopt(socket, sockopt::RcvBuf, &BUFFER_BYTES);
+    }
+}
+
+fn bind_unix(path: &Path, options: &HintOptions) -> Result<(UnixDatagram, SocketFile)> {
+    make_folder(path)?;
+    advise_on_queue();
+    let socket = match bind_private(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            remove_stale(path)?;
+            bind_private(path)?
+        }
+        result => result?,
+    };
+    // From here on, dropping it removes the file.
+    let file = SocketFile::of(path)?;
+    file.hand_over(options)?;
+    socket.set_nonblocking(true)?;
+    Ok((socket, file))
+}
+
+/// Makes the folder that is to hold the socket; not those above it.
+fn make_folder(path: &Path) -> Result<()> {
+    let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match DirBuilder::new().mode(0o755).create(folder) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !folder.is_dir() => {
+            Err(error).with_context(|| format!("cannot make the folder {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn advise_on_queue() {
+    let length = fs::read_to_string(QUEUE_LENGTH);
+    let length = length.ok().and_then(|text| text.trim().parse::<u32>().ok());
+    match length {
+        Some(length) if length < GOOD_QUEUE_LENGTH => warn!(
+            "the kernel queues {length} datagrams for a Unix socket and refuses more: \
+             for bursts of hints set net.unix.max_dgram_qlen to {GOOD_QUEUE_LENGTH} before the start"
+        ),
+        _ => debug!("{QUEUE_LENGTH}: {length:?}"),
+    }
+}
+
+/// Binds a socket that only this user may send to: on Linux the file gets the
+/// mode of the socket, less the umask.
+fn bind_private(path: &Path) -> io::Result<UnixDatagram> {
+    use nix::sys::socket::{bind, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    fchmod(&fd, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(fd.into())
+}
+
+/// Removes the socket of a loader that has died.
+fn remove_stale(path: &Path) -> Result<()> {
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        bail!("there is a file of that name that is no socket; remove it or choose another path");
+    }
+    match UnixDatagram::unbound()?.connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+        Ok(()) => bail!("another program listens there; stop it or choose another path"),
+        Err(error) => return Err(error).context("cannot tell whether another program listens"),
+    }
+    debug!("replacing {}, which nobody listens at", path.display());
+    fs::remove_file(path).context("cannot remove the socket that nobody listens at")
+}
+
+/// The file of a socket; dropping this removes it, unless somebody has put
+/// another one there.
+struct SocketFile {
+    path: PathBuf,
+    file: OwnedFd,
+}
+
+impl SocketFile {
+    /// Opens the file without following a link, so that nobody can put another
+    /// one in its place while owner and mode are set.
+    fn of(path: &Path) -> Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = open(path, flags, Mode::empty()).context("cannot open the new socket")?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    fn hand_over(&self, options: &HintOptions) -> Result<()> {
+        if let Some(owner) = options.hint_owner {
+            fchownat(
+                &self.file,
+                "",
+                owner.user,
+                owner.group,
+                AtFlags::AT_EMPTY_PATH,
+            )
+            .context("cannot give it to --hint-owner (that takes CAP_CHOWN)")?;
+        }
+        let mode = fs::Permissions::from_mode(options.hint_mode);
+        let file = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        fs::set_permissions(file, mode).context("cannot set --hint-mode")
+    }
+
+    fn is_still_there(&self) -> bool {
+        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let there = open(&self.path, flags, Mode::empty()).and_then(fstat);
+        match (there, fstat(&self.file)) {
+            (Ok(there), Ok(ours)) => (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino),
+            _ => false,
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if self.is_still_there() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
