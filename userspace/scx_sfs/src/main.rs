@@ -8,6 +8,7 @@ mod bpf_skel;
 mod cgroups;
 mod control;
 mod cpus;
+mod hint_command;
 mod iat;
 mod kernel;
 mod options;
@@ -29,7 +30,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
 
 use control::{Control, Outcome};
-use options::Options;
+use options::{Command, Options};
 use signals::Signals;
 
 /// The scheduler's name, as in the family of scx schedulers.
@@ -48,6 +49,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
+    if let Some(Command::Hint(hint)) = &options.command {
+        return hint.run();
+    }
     if options.version {
         println!("{NAME} {}", version());
         return Ok(());

@@ -4,13 +4,14 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
 
 use crate::boundary::{Boundary, Identity, Unit};
 use crate::cgroups::SandboxPattern;
+use crate::hint_command::HintCommand;
 
 /// S until the first window of arrivals is complete, in ns: between the short
 /// and the long functions of every trace that we know of.
@@ -27,8 +28,12 @@ const MAX_FAIR_WAIT_MS: u64 = 10_000;
 /// demoted to FAIR, which shares the rest of the machine by virtual time. S
 /// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
 #[derive(Debug, Parser)]
-#[command(name = crate::NAME, disable_version_flag = true)]
+#[command(name = crate::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// Without a command, scx_sfs schedules.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
     /// Fixed slice S in microseconds; S does not follow the arrivals
     /// [1..=60000000].
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000),
@@ -153,6 +158,13 @@ pub struct Options {
     /// Options of libbpf.
     #[command(flatten, next_help_heading = "Libbpf Options")]
     pub libbpf: LibbpfOpts,
+}
+
+/// What else the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Tell a running scx_sfs that a process begins an invocation.
+    Hint(HintCommand),
 }
 
 /// What the policy is told.
@@ -283,6 +295,13 @@ mod tests {
             &["--fair-max-wait-ms", "30000"],
             &["--no-such-option"],
             &["stray"],
+            &["hint"],
+            &["hint", "0"],
+            &["hint", "12", "--stdin"],
+            &["hint", "12", "--rate", "5"],
+            &["hint", "12", "--function", ""],
+            &["hint", "--to", "udp:192.0.2.1:1", "12"],
+            &["--partial", "hint", "12"],
         ] {
             assert!(parse(arguments).is_err(), "{arguments:?} was taken");
         }
