@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use scx_sfs::hints::{Clock, HintListener, KernelHint};
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 
@@ -89,20 +90,25 @@ impl<'object> Control<'object> {
     /// # Errors
     ///
     /// The kernel has ejected the scheduler; what it said is in the error.
-    pub fn run(&mut self, signals: &Signals) -> Result<Outcome> {
+    pub fn run(&mut self, signals: &Signals, hints: &mut Option<HintListener>) -> Result<Outcome> {
         while !self.kernel.exited() {
-            let ready = self.wait(signals)?;
-            if ready.signal {
+            let ready = self.wait(signals, hints.as_ref())?;
+            if ready.contains(&Source::Signals) {
                 break;
             }
-            if ready.event {
+            if ready.contains(&Source::Events) {
                 self.take_events()?;
             }
-            if ready.sandboxes {
+            if ready.contains(&Source::Sandboxes) {
                 self.take_sandboxes()?;
             }
-            if ready.stats {
-                self.stats.answer(|| self.metrics());
+            if let Some(hints) = hints.as_mut().filter(|_| ready.contains(&Source::Hints)) {
+                self.take_hints(hints);
+            }
+            if ready.contains(&Source::Stats) {
+                let hints = hints.as_ref().map(HintListener::counters);
+                self.stats
+                    .answer(|| self.metrics().with_hints(hints.unwrap_or_default()));
             }
         }
         let exit = self.kernel.unload()?;
@@ -113,27 +119,42 @@ impl<'object> Control<'object> {
         })
     }
 
-    fn wait(&self, signals: &Signals) -> Result<Ready> {
+    /// Waits until something has something to say. Returns what has.
+    fn wait(&self, signals: &Signals, hints: Option<&HintListener>) -> Result<Vec<Source>> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
-        let mut fds = vec![ring, signals.as_fd(), self.stats.as_fd()];
-        fds.extend(self.sandboxes.as_ref().map(AsFd::as_fd));
-        let mut fds: Vec<PollFd<'_>> = fds
-            .into_iter()
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+        let mut sources = vec![
+            (Source::Events, ring),
+            (Source::Signals, signals.as_fd()),
+            (Source::Stats, self.stats.as_fd()),
+        ];
+        let sandboxes = self.sandboxes.as_ref().map(AsFd::as_fd);
+        sources.extend(sandboxes.map(|fd| (Source::Sandboxes, fd)));
+        let hints = hints.and_then(HintListener::poll_fd);
+        sources.extend(hints.map(|fd| (Source::Hints, fd)));
+
+        let mut fds: Vec<PollFd<'_>> = sources
+            .iter()
+            .map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN))
             .collect();
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for events"),
         }
-        let mut ready = fds.iter().map(|fd| fd.any().unwrap_or(false));
-        let mut next = || ready.next().unwrap_or(false);
-        Ok(Ready {
-            event: next(),
-            signal: next(),
-            stats: next(),
-            sandboxes: next(),
-        })
+        let ready = sources.iter().zip(&fds);
+        Ok(ready
+            .filter(|(_, fd)| fd.any().unwrap_or(false))
+            .map(|((source, _), _)| *source)
+            .collect())
+    }
+
+    /// Hands what the platform says to the kernel half.
+    fn take_hints(&mut self, hints: &mut HintListener) {
+        let mut apply = |batch: &[KernelHint]| self.kernel.apply_hints(batch);
+        let taken = Clock::read().and_then(|clock| hints.drain(clock, &mut apply));
+        if let Err(error) = taken {
+            warn!("{error:#}; no more hints are taken until the next start");
+        }
     }
 
     fn take_events(&mut self) -> Result<()> {
@@ -207,12 +228,14 @@ impl<'object> Control<'object> {
     }
 }
 
-/// What has something to say.
-struct Ready {
-    event: bool,
-    signal: bool,
-    stats: bool,
-    sandboxes: bool,
+/// What may have something to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Events,
+    Signals,
+    Stats,
+    Sandboxes,
+    Hints,
 }
 
 /// Starts to watch for sandboxes, if there are patterns for them. Returns those

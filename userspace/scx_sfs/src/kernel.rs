@@ -8,8 +8,9 @@ use anyhow::{bail, Context, Result};
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{
     set_print, ErrorKind, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput,
-    RingBuffer, RingBufferBuilder,
+    ProgramMut, RingBuffer, RingBufferBuilder,
 };
+use scx_sfs::hints::{KernelHint, Verdicts};
 use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
     uei_report, UserExitInfo,
@@ -18,7 +19,9 @@ use sfs_policy::Mode;
 use tracing::{debug, warn};
 
 use crate::boundary;
-use crate::bpf_intf::{sfs_event, sfs_mode_switch, sfs_stats};
+use crate::bpf_intf::{
+    sfs_event, sfs_hint, sfs_hint_batch, sfs_mode_switch, sfs_stats, SFS_HINT_BATCH,
+};
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::cgroups::Change;
@@ -107,7 +110,7 @@ impl<'object> KernelHalf<'object> {
         tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
         tunables.debug = options.debug;
         tunables.unit = options.unit.number();
-        tunables.boundaries = options.boundary.iter().fold(0, |all, one| all | one.bit());
+        tunables.boundaries = options.boundaries().fold(0, |all, one| all | one.bit());
         tunables.identity = options.identity().number();
         tunables.only_sandboxes = !options.cgroup.is_empty();
         tunables.idle_boundary_ns = options.idle_boundary_ms * 1_000_000;
@@ -198,6 +201,41 @@ impl<'object> KernelHalf<'object> {
         Ok(())
     }
 
+    /// Applies hints from the platform, at most [`SFS_HINT_BATCH`] of them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not run the program that does it.
+    pub fn apply_hints(&mut self, batch: &[KernelHint]) -> Result<Verdicts> {
+        let map = &self.skel.maps.hints;
+        for (index, hint) in (0u32..SFS_HINT_BATCH).zip(batch) {
+            let value = sfs_hint {
+                pid: hint.pid,
+                flags: 0,
+                arrived_at: hint.arrived_at,
+                function: hint.function,
+                service_ns: hint.service_ns,
+            };
+            map.update(&index.to_ne_bytes(), bytes_of(&value), MapFlags::ANY)
+                .context("cannot hand a hint to the kernel half")?;
+        }
+        let mut arguments = sfs_hint_batch {
+            nr: batch.len().min(SFS_HINT_BATCH as usize) as u32,
+            applied: 0,
+            dead: 0,
+            foreign: 0,
+            stale: 0,
+        };
+        run_program(&mut self.skel.progs.apply_hints, &mut arguments)
+            .context("cannot apply hints")?;
+        Ok(Verdicts {
+            applied: arguments.applied.into(),
+            foreign: arguments.foreign.into(),
+            dead: arguments.dead.into(),
+            stale: arguments.stale.into(),
+        })
+    }
+
     /// Switches the mode and takes the backlog along. Returns how many tasks
     /// that moved.
     ///
@@ -215,26 +253,8 @@ impl<'object> KernelHalf<'object> {
         };
         let mut moved = 0;
         loop {
-            // SAFETY: `switch` is a plain C struct that outlives the slice.
-            let bytes = unsafe {
-                std::slice::from_raw_parts_mut(
-                    (&raw mut switch).cast::<u8>(),
-                    size_of::<sfs_mode_switch>(),
-                )
-            };
-            let input = ProgramInput {
-                context_in: Some(bytes),
-                ..ProgramInput::default()
-            };
-            let output = self
-                .skel
-                .progs
-                .switch_mode
-                .test_run(input)
+            run_program(&mut self.skel.progs.switch_mode, &mut switch)
                 .context("cannot switch the mode")?;
-            if output.return_value != 0 {
-                bail!("cannot switch the mode: error {}", output.return_value);
-            }
             moved += u64::from(switch.moved);
             if switch.left == 0 {
                 return Ok(moved);
@@ -296,6 +316,29 @@ fn ignore(error: libbpf_rs::Error, kind: ErrorKind) -> libbpf_rs::Result<()> {
 fn write_shared<T>(word: &mut T, value: T) {
     // SAFETY: `word` is a valid reference; volatile, since it is read elsewhere.
     unsafe { std::ptr::from_mut(word).write_volatile(value) }
+}
+
+/// Runs a program of the kernel half that takes and fills a C struct of intf.h.
+fn run_program<T: Copy>(program: &mut ProgramMut<'_>, arguments: &mut T) -> Result<()> {
+    // SAFETY: `arguments` is a plain C struct of integers that outlives the slice.
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut((&raw mut *arguments).cast::<u8>(), size_of::<T>())
+    };
+    let input = ProgramInput {
+        context_in: Some(bytes),
+        ..ProgramInput::default()
+    };
+    let output = program.test_run(input)?;
+    if output.return_value != 0 {
+        bail!("error {}", output.return_value);
+    }
+    Ok(())
+}
+
+/// Returns the bytes of a C struct of intf.h.
+fn bytes_of<T: Copy>(value: &T) -> &[u8] {
+    // SAFETY: the structs of intf.h consist of integers without gaps between them.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }
 }
 
 /// Returns the struct at the start of `bytes`, if they are long enough.

@@ -88,14 +88,19 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
     preflight::check()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     info!("{NAME} {} {}", version(), arguments.join(" "));
-    boundary::warn_of_contradictions(options.unit, &options.boundary, false);
+    boundary::warn_of_contradictions(
+        options.unit,
+        &options.boundary,
+        options.hints.hint_listen.is_some(),
+    );
     if let Some(interval) = options.stats {
         std::thread::spawn(move || stats::monitor(interval));
     }
+    let mut hints = options.hints.listen()?;
     loop {
         let mut object = MaybeUninit::uninit();
         let mut control = Control::start(options, &settings, &mut object)?;
-        match control.run(signals)? {
+        match control.run(signals, &mut hints)? {
             Outcome::Restart => info!("the kernel asks for a restart (CPU hotplug)"),
             Outcome::Stop => return Ok(()),
         }

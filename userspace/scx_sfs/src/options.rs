@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use scx_sfs::hints::HintOptions;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
 
@@ -155,6 +156,10 @@ pub struct Options {
     #[arg(long, value_name = "SHELL")]
     pub completions: Option<Shell>,
 
+    /// Hints from the platform.
+    #[command(flatten)]
+    pub hints: HintOptions,
+
     /// Options of libbpf.
     #[command(flatten, next_help_heading = "Libbpf Options")]
     pub libbpf: LibbpfOpts,
@@ -179,6 +184,13 @@ pub struct Settings {
 }
 
 impl Options {
+    /// Returns what begins an invocation: what was asked for, and hints if there is
+    /// somebody who listens for them.
+    pub fn boundaries(&self) -> impl Iterator<Item = Boundary> + '_ {
+        let hints = self.hints.hint_listen.as_ref().map(|_| Boundary::Hint);
+        self.boundary.iter().copied().chain(hints)
+    }
+
     /// Returns what tells one function from another.
     pub fn identity(&self) -> Identity {
         match self.identity {
@@ -295,6 +307,11 @@ mod tests {
             &["--fair-max-wait-ms", "30000"],
             &["--no-such-option"],
             &["stray"],
+            &["--hint-listen", "udp:0.0.0.0:4040"],
+            &["--hint-listen", "nowhere"],
+            &["--hint-mode", "0660"],
+            &["--hint-listen", "/run/x", "--hint-mode", "rw"],
+            &["--hint-listen", "/run/x", "--hint-owner", "no such user"],
             &["hint"],
             &["hint", "0"],
             &["hint", "12", "--stdin"],
@@ -323,6 +340,14 @@ mod tests {
         assert!(parse(&["--identity", "parent"]).unwrap().check().is_err());
         let both = ["--unit", "cgroup", "--cgroup", "f/*"];
         assert!(parse(&both).unwrap().check().is_ok());
+    }
+
+    #[test]
+    fn hints_are_private_by_default() {
+        let hints = parse(&["--hint-listen", "/run/x"]).unwrap().hints;
+        assert_eq!(hints.hint_mode, 0o600);
+        assert_eq!(hints.hint_listen, "unix:/run/x".parse().ok());
+        assert!(parse(&[]).unwrap().hints.hint_listen.is_none());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use crossbeam::channel::{Receiver, Sender};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use scx_sfs::hints::HintCounters;
 use scx_stats::prelude::*;
 use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,22 @@ pub struct Metrics {
     pub no_context: u64,
     #[stat(desc = "Events that did not fit into the ring buffer")]
     pub lost_events: u64,
+    #[stat(desc = "Hints received")]
+    pub hints: u64,
+    #[stat(desc = "Hints that have begun an invocation")]
+    pub hints_applied: u64,
+    #[stat(desc = "Hints whose time of arrival cannot be true, or is known")]
+    pub hints_stale: u64,
+    #[stat(desc = "Hints for processes that are no functions")]
+    pub hints_foreign: u64,
+    #[stat(desc = "Hints for processes that there are not")]
+    pub hints_dead: u64,
+    #[stat(desc = "Hints that the kernel half could not be told of")]
+    pub hints_failed: u64,
+    #[stat(desc = "Lines, binary records and datagrams that are no hints")]
+    pub hints_malformed: u64,
+    #[stat(desc = "Datagrams with hints that the system has dropped (UDP)")]
+    pub hints_dropped: u64,
 }
 
 impl Metrics {
@@ -128,6 +145,22 @@ impl Metrics {
             pinned: sum(sfs_counter_SFS_PINNED),
             no_context: sum(sfs_counter_SFS_NO_CONTEXT),
             lost_events: sum(sfs_counter_SFS_LOST_EVENTS),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what has been counted about hints.
+    pub fn with_hints(self, hints: HintCounters) -> Self {
+        Self {
+            hints: hints.received,
+            hints_applied: hints.applied,
+            hints_stale: hints.stale,
+            hints_foreign: hints.foreign,
+            hints_dead: hints.dead,
+            hints_failed: hints.failed,
+            hints_malformed: hints.malformed,
+            hints_dropped: hints.dropped,
+            ..self
         }
     }
 
@@ -161,6 +194,14 @@ impl Metrics {
             pinned: self.pinned - earlier.pinned,
             no_context: self.no_context - earlier.no_context,
             lost_events: self.lost_events - earlier.lost_events,
+            hints: self.hints - earlier.hints,
+            hints_applied: self.hints_applied - earlier.hints_applied,
+            hints_stale: self.hints_stale - earlier.hints_stale,
+            hints_foreign: self.hints_foreign - earlier.hints_foreign,
+            hints_dead: self.hints_dead - earlier.hints_dead,
+            hints_failed: self.hints_failed - earlier.hints_failed,
+            hints_malformed: self.hints_malformed - earlier.hints_malformed,
+            hints_dropped: self.hints_dropped - earlier.hints_dropped,
             ..*self
         }
     }

@@ -155,7 +155,7 @@ fn help_and_completions_know_it() {
         &["--completions", "fish"],
     ] {
         let text = scx_sfs(arguments);
-        for part in ["completions", "hint "] {
+        for part in ["hint-listen", "hint-owner", "hint "] {
             assert!(text.contains(part), "no {part:?} in {arguments:?}");
         }
     }

@@ -1,8 +1,11 @@
 //! The options about hints.
 
+use anyhow::Result;
 use clap::Args;
 use nix::unistd::{Gid, Group, Uid, User};
 use sfs_hint::Address;
+
+use super::HintListener;
 
 /// Where hints come in, and who may send them.
 #[derive(Debug, Clone, Args)]
@@ -31,6 +34,18 @@ impl Default for HintOptions {
             hint_mode: 0o600,
             hint_owner: None,
         }
+    }
+}
+
+impl HintOptions {
+    /// Starts to listen, if that is asked for.
+    ///
+    /// # Errors
+    ///
+    /// As for [`HintListener::listen`].
+    pub fn listen(&self) -> Result<Option<HintListener>> {
+        let listen = |address| HintListener::listen(address, self);
+        self.hint_listen.as_ref().map(listen).transpose()
     }
 }
 
