@@ -40,8 +40,8 @@ bench: build ## any schedulers on any workload; variables: see scripts/bench
 	@scripts/setup-host vm
 	@scripts/bench
 
-microbench: ## the speed of the policy, the benchmark and the simulation (criterion)
-	cd userspace && $(CARGO) bench --locked -p sfs_policy -p faasbench -p sfs_sim
+microbench: ## the speed of the policy, hints, the benchmark and the simulation (criterion)
+	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
 
 lint: ## formatting, clippy and shellcheck, warnings as errors
 	@scripts/setup-host build test

@@ -181,3 +181,16 @@ fn a_bad_line_costs_no_other() {
     assert_eq!(items.len(), 3);
     assert!(items[0].is_ok() && items[1].is_err() && items[2].is_ok());
 }
+
+/// The documentation's examples of the text form are hints.
+#[test]
+fn what_is_documented_is_read() {
+    let docs = include_str!("../../../docs/hints.md");
+    let (_, text) = docs.split_once("## Text").unwrap();
+    let example = text.split("```\n").nth(1).unwrap();
+    let hints = decode(example.as_bytes()).unwrap();
+    assert_eq!(hints.len(), 4);
+    assert_eq!(hints[0].service_ns, Some(12_000_000));
+    assert_eq!(hints[1].function.as_deref(), Some("resize, then crop"));
+    assert_eq!(hints[3].arrived_at_ns, hints[0].arrived_at_ns);
+}
