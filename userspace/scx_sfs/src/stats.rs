@@ -227,6 +227,27 @@ impl Metrics {
             self.moved,
             self.relieved,
         )?;
+        self.print_hints(out)
+    }
+
+    /// Prints nothing on machines without a platform that sends hints.
+    fn print_hints<W: Write>(&self, out: &mut W) -> Result<()> {
+        if self.hints + self.hints_malformed + self.hints_dropped == 0 {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "[{}] hints     {:>9} | applied {:>6} stale {:>6} foreign {:>6} dead {:>6} failed {:>6} | malformed {:>6} dropped {:>6}",
+            crate::NAME,
+            self.hints,
+            self.hints_applied,
+            self.hints_stale,
+            self.hints_foreign,
+            self.hints_dead,
+            self.hints_failed,
+            self.hints_malformed,
+            self.hints_dropped,
+        )?;
         Ok(())
     }
 }

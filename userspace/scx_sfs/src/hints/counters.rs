@@ -1,5 +1,7 @@
 //! What has been counted about hints.
 
+use std::fmt;
+
 /// Counters since the listener has been there. Every hint that was received is
 /// in exactly one of `applied`, `stale`, `foreign`, `dead` and `failed`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,4 +23,22 @@ pub struct HintCounters {
     /// Datagrams that the system has dropped because the socket was full. Only
     /// known for UDP: at a Unix socket it is the sender who is told.
     pub dropped: u64,
+}
+
+impl fmt::Display for HintCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} received, {} applied, {} stale, {} foreign, {} dead, {} failed; \
+             {} malformed, {} dropped",
+            self.received,
+            self.applied,
+            self.stale,
+            self.foreign,
+            self.dead,
+            self.failed,
+            self.malformed,
+            self.dropped,
+        )
+    }
 }

@@ -82,7 +82,7 @@ impl Intake {
     ) {
         self.counters.malformed += 1;
         if let Some(count) = complaints.malformed.due(1, clock.now_ns) {
-            warn!("{count} malformed hints, the last one: {error}");
+            warn!("malformed hints: {count}, the last one: {error}");
         }
     }
 
@@ -103,7 +103,7 @@ impl Intake {
     fn count_stale(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
         self.counters.stale += count;
         if let Some(count) = complaints.stale.due(count, clock.now_ns) {
-            warn!("{count} stale hints: their arrivals are over 60 s ago, in the future, or known");
+            warn!("stale hints (arrival over 60 s ago, in the future, or known): {count}");
         }
     }
 
@@ -142,11 +142,11 @@ impl Intake {
         self.counters.applied += applied;
         self.counters.foreign += foreign;
         if let Some(count) = complaints.foreign.due(foreign, now_ns) {
-            warn!("{count} hints for processes that are no functions");
+            warn!("hints for processes that are no functions: {count}");
         }
         self.counters.dead += dead;
         if let Some(count) = complaints.dead.due(dead, now_ns) {
-            info!("{count} hints for processes that there are not");
+            info!("hints for processes that there are not: {count}");
         }
         self.count_stale(stale, clock, complaints);
         // What the kernel half has not accounted for it has not looked at.
@@ -168,7 +168,7 @@ impl Intake {
         let count = count as u64;
         self.counters.failed += count;
         if let Some(count) = complaints.failed.due(count, clock.now_ns) {
-            warn!("{count} hints did not reach the kernel half: {error:#}");
+            warn!("hints that did not reach the kernel half: {count}, the last one: {error:#}");
         }
     }
 }

@@ -170,7 +170,17 @@ impl HintListener {
         }
         self.intake.counters.dropped += dropped;
         if let Some(count) = self.complaints.dropped.due(dropped, clock.now_ns) {
-            warn!("the system has dropped {count} datagrams with hints: more arrive than are read");
+            warn!("datagrams with hints that the system has dropped: {count}; more arrive than are read");
+        }
+    }
+}
+
+impl Drop for HintListener {
+    /// The log has at most one line a second for each kind; this is the rest.
+    fn drop(&mut self) {
+        let counters = self.counters();
+        if counters != HintCounters::default() {
+            info!("hints: {counters}");
         }
     }
 }
