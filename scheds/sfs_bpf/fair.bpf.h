@@ -61,7 +61,7 @@ static u64 fair_turn_ns(void)
 	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
 	u64 turn = fair_slice_ns;
 
-	if (mode == SFS_MODE_FAIR_ONLY)
+	if (mode == SFS_MODE_FAIR_ONLY || policy == SFS_POLICY_FAIR)
 		turn /= FAIR_ONLY_TURN_FRACTION;
 	return share < turn ? share : turn;
 }

@@ -168,6 +168,7 @@ static void place(struct task_ctx *tctx, const struct invocation *inv)
 	u64 now = sharing_clock, deadline;
 
 	look_up_rank(tctx, inv);
+	tctx->slice_end = inv->used_ns + tctx->slice;
 	deadline = (inv->open ? inv->born : now) + AGEING * bucket_start(tctx->rank);
 	if (time_after(deadline, now + farthest_deadline()))
 		deadline = now + farthest_deadline();
@@ -336,6 +337,12 @@ static bool ranked_keeps_cpu(struct task_ctx *tctx, const struct invocation *inv
 
 	place(tctx, inv);
 	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->deadline);
+}
+
+/* Return true if the slice that @tctx's task was given by rank is used up. */
+static bool ranked_slice_is_over(const struct task_ctx *tctx, const struct invocation *inv)
+{
+	return tctx->turn == TURN_RANKED && (!inv || inv->used_ns >= tctx->slice_end);
 }
 
 /* ----------------------------------------------------------------- presence */

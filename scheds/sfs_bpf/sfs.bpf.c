@@ -83,6 +83,8 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 		return tctx->turn_used_ns < SYSTEM_SLICE_NS ? TURN_SYSTEM : TURN_FAIR;
 	if (has_rank(p, tctx, inv))
 		return TURN_RANKED;
+	if (policy == SFS_POLICY_FAIR)
+		return TURN_FAIR;
 	return has_credit(inv) && mode == SFS_MODE_FILTER ? TURN_FILTER : TURN_FAIR;
 }
 
@@ -120,9 +122,11 @@ static void take_turn(struct task_struct *p, struct task_ctx *tctx,
 
 /* Return true if @p has been taken off its CPU in the middle of its turn, by
  * somebody who goes first, and should go on there afterwards. */
-static bool resumes(const struct task_struct *p, const struct task_ctx *tctx, u32 turn,
-		    u64 enq_flags)
+static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
+		    const struct invocation *inv, u32 turn, u64 enq_flags)
 {
+	if (ranked_slice_is_over(tctx, inv))
+		return false;
 	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded && !tctx->passed &&
 	       !(enq_flags & SCX_ENQ_WAKEUP) && tctx->stopped_on == scx_bpf_task_cpu(p);
 }
@@ -223,7 +227,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (parked) {
 		park(p, tctx, parked, enq_flags, now);
-	} else if ((enq_flags & SCX_ENQ_LAST) || resumes(p, tctx, turn, enq_flags)) {
+	} else if ((enq_flags & SCX_ENQ_LAST) || resumes(p, tctx, inv, turn, enq_flags)) {
 		tctx->queued_at = 0;
 		take_turn(p, tctx, inv, turn);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);

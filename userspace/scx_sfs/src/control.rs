@@ -16,7 +16,7 @@ use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 
 use crate::bpf_intf::{
-    sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
+    sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
     sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
 };
@@ -24,9 +24,10 @@ use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use crate::cpus::function_cpus;
 use crate::iat::IatMap;
 use crate::kernel::{KernelHalf, Slice};
-use crate::options::{Options, Settings};
+use crate::learn::Learning;
+use crate::options::{Options, Policy, Settings};
 use crate::signals::Signals;
-use crate::stats::{Metrics, StatsBridge};
+use crate::stats::{Answer, Metrics, Request, StatsBridge};
 
 /// How a run of the scheduler has ended, other than by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Control<'object> {
     // The ring buffer goes before the kernel half that it reads from.
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<sfs_event>>>,
+    completions: Rc<RefCell<Vec<sfs_completion>>>,
+    learning: Option<Learning>,
     iat: IatMap,
     stats: StatsBridge,
     sandboxes: Option<Sandboxes>,
@@ -66,16 +69,28 @@ impl<'object> Control<'object> {
         let stats = StatsBridge::launch()?;
         let slice = slice_of(settings, controller.slice_ns());
         let (sandboxes, present) = watch_sandboxes(options)?;
-        let kernel = KernelHalf::load(options, cpus, slice, &present, object)?;
+        let mut kernel = KernelHalf::load(options, cpus, slice, &present, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&events);
-        let ring = kernel.events(move |event| sink.borrow_mut().push(event))?;
+        let completions = Rc::new(RefCell::new(Vec::new()));
+        let learned = Rc::clone(&completions);
+        let ring = kernel.events(
+            move |event| sink.borrow_mut().push(event),
+            move |completion| learned.borrow_mut().push(completion),
+        )?;
+        let mut learning =
+            (options.policy == Policy::Learned).then(|| Learning::new(options.learn_state.clone()));
+        if let Some(learning) = learning.as_mut() {
+            learning.take(&[], &mut kernel)?;
+        }
         let iat = IatMap::new(kernel.iat_map())?;
         debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
         Ok(Self {
             ring,
             events,
+            completions,
+            learning,
             iat,
             stats,
             sandboxes,
@@ -106,10 +121,11 @@ impl<'object> Control<'object> {
                 self.take_hints(hints);
             }
             if ready.contains(&Source::Stats) {
-                let hints = hints.as_ref().map(HintListener::counters);
-                self.stats
-                    .answer(|| self.metrics().with_hints(hints.unwrap_or_default()));
+                self.stats.answer(|what| self.answer(what, hints.as_ref()));
             }
+        }
+        if let Some(learning) = self.learning.as_mut() {
+            learning.save();
         }
         let exit = self.kernel.unload()?;
         Ok(if exit.should_restart() {
@@ -159,6 +175,7 @@ impl<'object> Control<'object> {
 
     fn take_events(&mut self) -> Result<()> {
         self.ring.consume().context("cannot read events")?;
+        self.learn()?;
         let events = std::mem::take(&mut *self.events.borrow_mut());
         for event in events {
             match event.kind {
@@ -166,6 +183,21 @@ impl<'object> Control<'object> {
                 OVERLOAD_BEGUN | OVERLOAD_OVER => self.on_delay(event)?,
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Learns from the invocations that have ended. With the first ranks, the mode
+    /// goes back to normal: overload is a matter of FILTER and FAIR.
+    fn learn(&mut self) -> Result<()> {
+        let completions = std::mem::take(&mut *self.completions.borrow_mut());
+        let Some(learning) = self.learning.as_mut() else {
+            return Ok(());
+        };
+        learning.take(&completions, &mut self.kernel)?;
+        if learning.is_ready() && self.controller.mode() == Mode::FairOnly {
+            self.kernel.switch_mode(Mode::Filter)?;
+            self.controller.on_delay(0);
         }
         Ok(())
     }
@@ -193,6 +225,10 @@ impl<'object> Control<'object> {
 
     /// The kernel half reports a delay that begins or ends overload.
     fn on_delay(&mut self, event: sfs_event) -> Result<()> {
+        if self.learning.as_ref().is_some_and(Learning::is_ready) {
+            self.kernel.dismiss_overload();
+            return Ok(());
+        }
         let delay_ms = event.value / 1_000_000;
         match self.controller.on_delay(event.value) {
             Some(Transition::EnterFairOnly) => {
@@ -213,6 +249,21 @@ impl<'object> Control<'object> {
         Ok(())
     }
 
+    fn answer(&self, what: Request, hints: Option<&HintListener>) -> Answer {
+        match what {
+            Request::Metrics => {
+                let counters = hints.map(HintListener::counters);
+                let metrics = self.metrics().with_hints(counters.unwrap_or_default());
+                Answer::Metrics(Box::new(metrics))
+            }
+            Request::Functions => {
+                let name = |key| hints?.function_name(key).map(str::to_owned);
+                let learning = self.learning.as_ref();
+                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(name)))
+            }
+        }
+    }
+
     fn metrics(&self) -> Metrics {
         let per_cpu = self.kernel.stats().unwrap_or_else(|error| {
             warn!("{error:#}");
@@ -225,6 +276,7 @@ impl<'object> Control<'object> {
             self.controller.mode(),
             sandboxes as u64,
         )
+        .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
     }
 }
 

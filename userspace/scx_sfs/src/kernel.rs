@@ -15,12 +15,14 @@ use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
     uei_report, UserExitInfo,
 };
+use sfs_policy::learn::Table;
 use sfs_policy::Mode;
 use tracing::{debug, warn};
 
 use crate::boundary;
 use crate::bpf_intf::{
-    sfs_event, sfs_hint, sfs_hint_batch, sfs_mode_switch, sfs_stats, SFS_HINT_BATCH,
+    sfs_completion, sfs_event, sfs_hint, sfs_hint_batch, sfs_mode_switch, sfs_rank_table,
+    sfs_stats, SFS_HINT_BATCH,
 };
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
@@ -109,6 +111,7 @@ impl<'object> KernelHalf<'object> {
         tunables.loader_tgid = std::process::id() as i32;
         tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
         tunables.debug = options.debug;
+        tunables.policy = options.policy.number();
         tunables.unit = options.unit.number();
         tunables.boundaries = options.boundaries().fold(0, |all, one| all | one.bit());
         tunables.identity = options.identity().number();
@@ -133,7 +136,8 @@ impl<'object> KernelHalf<'object> {
         Ok(half)
     }
 
-    /// Makes a ring buffer of the kernel half's events; `take` gets each.
+    /// Makes a ring buffer of the kernel half's events and of the invocations that
+    /// have ended; `take` and `learn` get each.
     ///
     /// # Errors
     ///
@@ -141,6 +145,7 @@ impl<'object> KernelHalf<'object> {
     pub fn events<'take>(
         &self,
         mut take: impl FnMut(sfs_event) + 'take,
+        mut learn: impl FnMut(sfs_completion) + 'take,
     ) -> Result<RingBuffer<'take>> {
         let mut builder = RingBufferBuilder::new();
         builder
@@ -150,7 +155,14 @@ impl<'object> KernelHalf<'object> {
                 }
                 0
             })
-            .context("cannot read the kernel half's events")?;
+            .context("cannot read the kernel half's events")?
+            .add(&self.skel.maps.completions, move |bytes| {
+                if let Some(completion) = read_struct::<sfs_completion>(bytes) {
+                    learn(completion);
+                }
+                0
+            })
+            .context("cannot read the kernel half's completions")?;
         builder
             .build()
             .context("cannot read the kernel half's events")
@@ -199,6 +211,57 @@ impl<'object> KernelHalf<'object> {
             write_shared(&mut data.sandbox_generation, next);
         }
         Ok(())
+    }
+
+    /// Puts a rank table into its place.
+    ///
+    /// # Errors
+    ///
+    /// The map refuses it.
+    pub fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()> {
+        let value = sfs_rank_table {
+            rank: table.rank,
+            worse: table.worse,
+            pad: [0; 12],
+        };
+        let map = &self.skel.maps.rank_tables;
+        map.update(
+            &u32::from(id).to_ne_bytes(),
+            bytes_of(&value),
+            MapFlags::ANY,
+        )
+        .context("cannot hand a rank table to the kernel half")
+    }
+
+    /// Has functions that have no table of their own use table `id`.
+    pub fn set_strangers(&mut self, id: u16) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            write_shared(&mut data.strangers, id.into());
+        }
+    }
+
+    /// Has `function` use table `id`.
+    ///
+    /// # Errors
+    ///
+    /// There are too many functions.
+    pub fn set_function_table(&mut self, function: u64, id: u16) -> Result<()> {
+        let (key, value) = (function.to_ne_bytes(), u32::from(id).to_ne_bytes());
+        let map = &self.skel.maps.function_tables;
+        map.update(&key, &value, MapFlags::ANY)
+            .context("cannot tell the kernel half of another function")
+    }
+
+    /// Has `function` use the strangers' table.
+    ///
+    /// # Errors
+    ///
+    /// The map refuses it.
+    pub fn forget_function(&mut self, function: u64) -> Result<()> {
+        let map = &self.skel.maps.function_tables;
+        map.delete(&function.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound))
+            .context("cannot have the kernel half forget a function")
     }
 
     /// Applies hints from the platform, at most [`SFS_HINT_BATCH`] of them.

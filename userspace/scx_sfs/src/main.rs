@@ -11,6 +11,7 @@ mod cpus;
 mod hint_command;
 mod iat;
 mod kernel;
+mod learn;
 mod options;
 mod preflight;
 mod signals;
@@ -49,8 +50,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    if let Some(Command::Hint(hint)) = &options.command {
-        return hint.run();
+    match &options.command {
+        Some(Command::Hint(hint)) => return hint.run(),
+        Some(Command::Functions { count }) => return learn::print_functions(*count),
+        None => {}
     }
     if options.version {
         println!("{NAME} {}", version());

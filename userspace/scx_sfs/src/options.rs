@@ -1,16 +1,22 @@
 //! Command-line options, and what they come to.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scx_sfs::hints::HintOptions;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
 
 use crate::boundary::{Boundary, Identity, Unit};
+use crate::bpf_intf::{
+    sfs_policy_kind_SFS_POLICY_FAIR as SFS_POLICY_FAIR,
+    sfs_policy_kind_SFS_POLICY_LEARNED as SFS_POLICY_LEARNED,
+    sfs_policy_kind_SFS_POLICY_SFS as SFS_POLICY_SFS,
+};
 use crate::cgroups::SandboxPattern;
 use crate::hint_command::HintCommand;
 
@@ -77,6 +83,15 @@ pub struct Options {
     #[arg(long, value_name = "MS", default_value = "100",
           value_parser = clap::value_parser!(u64).range(10..=MAX_FAIR_WAIT_MS))]
     pub fair_max_wait_ms: u64,
+
+    /// How functions are scheduled.
+    #[arg(long, value_enum, default_value = "sfs")]
+    pub policy: Policy,
+
+    /// With --policy learned: where what has been learned is kept; without it, each
+    /// start learns afresh.
+    #[arg(long, value_name = "FILE")]
+    pub learn_state: Option<PathBuf>,
 
     /// What shares one credit.
     #[arg(long, value_enum, default_value = "process")]
@@ -170,6 +185,37 @@ pub struct Options {
 pub enum Command {
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
+    /// List the functions that a running scx_sfs has learned of: how often each has
+    /// completed, its service times, the rank of a new invocation (lower is earlier),
+    /// and its share of all work.
+    Functions {
+        /// Most that are shown, those with most work first.
+        #[arg(long, short = 'n', default_value = "50", value_name = "N")]
+        count: usize,
+    },
+}
+
+/// How functions are scheduled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// First in, first out for S of CPU time, fair shares afterwards.
+    Sfs,
+    /// By what is learned of each function's service times; as sfs until something
+    /// is known.
+    Learned,
+    /// Fair shares for all.
+    Fair,
+}
+
+impl Policy {
+    /// Returns the kernel half's number for it.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Sfs => SFS_POLICY_SFS,
+            Self::Learned => SFS_POLICY_LEARNED,
+            Self::Fair => SFS_POLICY_FAIR,
+        }
+    }
 }
 
 /// What the policy is told.
@@ -206,6 +252,9 @@ impl Options {
     ///
     /// Options that need another one.
     pub fn check(&self) -> Result<()> {
+        if self.learn_state.is_some() && self.policy != Policy::Learned {
+            bail!("--learn-state is for --policy learned");
+        }
         if self.unit == Unit::Cgroup && self.cgroup.is_empty() {
             bail!("--unit cgroup needs --cgroup: it must be told which cgroups are sandboxes");
         }

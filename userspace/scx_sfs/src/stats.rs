@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use crossbeam::channel::{Receiver, Sender};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use scx_sfs::hints::HintCounters;
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sfs_policy::{Counters, Mode};
 
 use crate::bpf_intf::*;
+use crate::learn::FunctionReport;
 
 /// What the statistics server publishes. Counters are since load in the first
 /// answer on a connection, and since the answer before in the following ones.
@@ -58,6 +59,10 @@ pub struct Metrics {
     pub merged: u64,
     #[stat(desc = "Cgroups known as sandboxes (--cgroup)")]
     pub sandboxes: u64,
+    #[stat(desc = "Functions that something has been learned of (--policy learned)")]
+    pub functions: u64,
+    #[stat(desc = "Rank tables that they share; 0 as long as nothing is ranked")]
+    pub rank_tables: u64,
     #[stat(desc = "Times that FILTER work got a CPU")]
     pub filter_starts: u64,
     #[stat(desc = "Mean queueing delay of these, in microseconds")]
@@ -132,6 +137,8 @@ impl Metrics {
             begun_by_idle: sum(sfs_counter_SFS_BEGUN_IDLE),
             merged: sum(sfs_counter_SFS_MERGED),
             sandboxes,
+            functions: 0,
+            rank_tables: 0,
             filter_starts: starts,
             queue_delay_mean_us: mean(delay_us, starts),
             queue_delay_p99_us: percentile_us(per_cpu, 0.99),
@@ -160,6 +167,15 @@ impl Metrics {
             hints_failed: hints.failed,
             hints_malformed: hints.malformed,
             hints_dropped: hints.dropped,
+            ..self
+        }
+    }
+
+    /// Adds how much has been learned: functions, and tables that they share.
+    pub fn with_learned(self, (functions, rank_tables): (usize, usize)) -> Self {
+        Self {
+            functions: functions as u64,
+            rank_tables: rank_tables as u64,
             ..self
         }
     }
@@ -281,18 +297,21 @@ const HAND_OVER: Duration = Duration::from_millis(100);
 
 /// The server's side of the statistics: a thread for each reader, each of which
 /// asks for the metrics through a channel and wakes the control loop for it.
-pub fn server_data() -> StatsServerData<(), Metrics> {
+pub fn server_data() -> StatsServerData<Request, Answer> {
     server_data_waking(None)
 }
 
-fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<(), Metrics> {
-    let open: Box<dyn StatsOpener<(), Metrics>> = Box::new(move |_| {
+fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<Request, Answer> {
+    let functions = read_functions(wake.clone());
+    let open: Box<dyn StatsOpener<Request, Answer>> = Box::new(move |_| {
         let mut earlier = Metrics::default();
         let wake = wake.clone();
-        let read: Box<dyn StatsReader<(), Metrics>> = Box::new(move |_, (request, response)| {
-            let now = ask(request, response, wake.as_deref())?;
+        let read: Box<dyn StatsReader<Request, Answer>> = Box::new(move |_, channels| {
+            let Answer::Metrics(now) = ask(Request::Metrics, channels, wake.as_deref())? else {
+                bail!("the control loop has answered something else");
+            };
             let answer = now.since(&earlier);
-            earlier = now;
+            earlier = *now;
             answer.to_json()
         });
         Ok(read)
@@ -300,14 +319,48 @@ fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<(), Metrics
     StatsServerData::new()
         .add_meta(Metrics::meta())
         .add_ops("top", StatsOps { open, close: None })
+        .add_ops("functions", functions)
+}
+
+/// The reader of what is known of functions.
+fn read_functions(wake: Option<Arc<EventFd>>) -> StatsOps<Request, Answer> {
+    let open: Box<dyn StatsOpener<Request, Answer>> = Box::new(move |_| {
+        let wake = wake.clone();
+        let read: Box<dyn StatsReader<Request, Answer>> = Box::new(move |_, channels| {
+            match ask(Request::Functions, channels, wake.as_deref())? {
+                Answer::Functions(reports) => Ok(serde_json::to_value(reports)?),
+                Answer::Metrics(_) => bail!("the control loop has answered something else"),
+            }
+        });
+        Ok(read)
+    });
+    StatsOps { open, close: None }
+}
+
+/// What a reader may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// The counters.
+    Metrics,
+    /// What is known of each function.
+    Functions,
+}
+
+/// What it gets.
+#[derive(Debug)]
+pub enum Answer {
+    /// The counters.
+    Metrics(Box<Metrics>),
+    /// What is known of each function.
+    Functions(Vec<FunctionReport>),
 }
 
 fn ask(
-    request: &Sender<()>,
-    response: &Receiver<Metrics>,
+    what: Request,
+    (request, response): (&Sender<Request>, &Receiver<Answer>),
     wake: Option<&EventFd>,
-) -> Result<Metrics> {
-    request.send(())?;
+) -> Result<Answer> {
+    request.send(what)?;
     if let Some(wake) = wake {
         wake.write(1).context("cannot wake the control loop")?;
     }
@@ -316,7 +369,7 @@ fn ask(
 
 /// The statistics server, and how the control loop hears of requests.
 pub struct StatsBridge {
-    server: StatsServer<(), Metrics>,
+    server: StatsServer<Request, Answer>,
     wake: Arc<EventFd>,
 }
 
@@ -338,16 +391,16 @@ impl StatsBridge {
     }
 
     /// Answers the readers that have asked.
-    pub fn answer(&self, metrics: impl Fn() -> Metrics) {
+    pub fn answer(&self, answer: impl Fn(Request) -> Answer) {
         let (response, request) = self.server.channels();
         for _ in 0..self.wake.read().unwrap_or(0) {
             // The server hands a request on through a thread of its own, so that
             // it may be a moment behind the wake-up.
-            if request.recv_timeout(HAND_OVER).is_err() {
+            let Ok(what) = request.recv_timeout(HAND_OVER) else {
                 continue;
-            }
+            };
             // A reader that has gone meanwhile does not want the answer.
-            let _ = response.send(metrics());
+            let _ = response.send(answer(what));
         }
     }
 }

@@ -1,0 +1,295 @@
+//! Learning: service times from the kernel half in, rank tables out, and what is
+//! known kept in a file. What is learned from them is `sfs_policy::learn`'s.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use sfs_policy::learn::{Change, LearnConfig, Learner};
+use tracing::{info, warn};
+
+use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_HINTED};
+use crate::kernel::KernelHalf;
+
+/// Completions after which the tables are made anew. More often does no better
+/// (docs/policy.md).
+const REFRESH_EVERY: u32 = 100;
+
+/// Completions after which what is known is saved, besides at the end.
+const SAVE_EVERY: u32 = 10_000;
+
+/// What the loader has learned.
+pub struct Learning {
+    learner: Learner,
+    file: Option<PathBuf>,
+    since_refresh: u32,
+    since_save: u32,
+}
+
+impl Learning {
+    /// Starts with what is in `file`, or with nothing: a file that is missing is
+    /// made later, one that cannot be used is said so and replaced.
+    pub fn new(file: Option<PathBuf>) -> Self {
+        let learner = file.as_deref().map_or_else(fresh, restore);
+        Self {
+            learner,
+            file,
+            since_refresh: REFRESH_EVERY, // what was restored is told at once
+            since_save: 0,
+        }
+    }
+
+    /// Takes completions, and tells the kernel half what follows from them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel half cannot be told.
+    pub fn take(
+        &mut self,
+        completions: &[sfs_completion],
+        kernel: &mut KernelHalf<'_>,
+    ) -> Result<()> {
+        for one in completions {
+            if one.killed == 0 {
+                self.learner.on_completion(one.function, one.service_ns);
+            } else {
+                self.learner.on_kill(one.function, one.service_ns);
+            }
+        }
+        let count = completions.len() as u32;
+        self.since_refresh += count;
+        self.since_save += count;
+        if self.since_refresh >= REFRESH_EVERY {
+            self.since_refresh = 0;
+            self.tell(kernel)?;
+        }
+        if self.since_save >= SAVE_EVERY {
+            self.save();
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, kernel: &mut KernelHalf<'_>) -> Result<()> {
+        let was_ready = self.learner.is_ready();
+        for change in self.learner.refresh() {
+            match change {
+                Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
+                Change::Strangers(id) => kernel.set_strangers(id),
+                Change::Function(function, id) => kernel.set_function_table(function, id)?,
+                Change::Forgotten(function) => kernel.forget_function(function)?,
+            }
+        }
+        if self.learner.is_ready() && !was_ready {
+            info!("functions are ranked by what was learned from now on");
+        }
+        Ok(())
+    }
+
+    /// Saves what is known, if there is a file for it. That it cannot be saved is
+    /// said, and no reason to stop.
+    pub fn save(&mut self) {
+        self.since_save = 0;
+        let Some(file) = &self.file else {
+            return;
+        };
+        if let Err(error) = write_whole(file, &self.learner.encode()) {
+            warn!(
+                "cannot save what was learned to {}: {error}",
+                file.display()
+            );
+        }
+    }
+
+    /// Returns whether there are tables.
+    pub fn is_ready(&self) -> bool {
+        self.learner.is_ready()
+    }
+
+    /// Returns how many functions are known, and how many tables they share.
+    pub fn size(&self) -> (usize, usize) {
+        (self.learner.len(), self.learner.tables())
+    }
+
+    /// Returns what is known of each function, those with most work first. `name`
+    /// has the name of a function that a hint has given.
+    pub fn functions(&self, name: impl Fn(u64) -> Option<String>) -> Vec<FunctionReport> {
+        let all: u128 = self
+            .learner
+            .functions()
+            .map(|one| u128::from(one.work_ns()))
+            .sum();
+        let ms = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e6);
+        let mut reports: Vec<FunctionReport> = self
+            .learner
+            .functions()
+            .map(|one| FunctionReport {
+                function: name(one.key()).unwrap_or_else(|| identity_name(one.key())),
+                completions: one.completions(),
+                p50_ms: ms(one.quantile_ns(0.5)),
+                p90_ms: ms(one.quantile_ns(0.9)),
+                p99_ms: ms(one.quantile_ns(0.99)),
+                rank: one.rank(),
+                work_share: one.work_ns() as f64 / all.max(1) as f64,
+            })
+            .collect();
+        reports.sort_by(|a, b| {
+            b.work_share
+                .total_cmp(&a.work_share)
+                .then_with(|| a.function.cmp(&b.function))
+        });
+        reports
+    }
+}
+
+/// What is known of one function, as `scx_sfs functions` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionReport {
+    /// Its name, or what identifies it.
+    pub function: String,
+    /// How often it has completed.
+    pub completions: u32,
+    /// Half of its recent invocations need no more than this CPU time, in ms.
+    pub p50_ms: Option<f64>,
+    /// 90 % of them.
+    pub p90_ms: Option<f64>,
+    /// 99 % of them.
+    pub p99_ms: Option<f64>,
+    /// The rank of a new invocation, lower is earlier; none before there are any.
+    pub rank: Option<u8>,
+    /// Its share (0 to 1) of the CPU time of all.
+    pub work_share: f64,
+}
+
+fn identity_name(key: u64) -> String {
+    if key & SFS_FUNCTION_HINTED_BIT != 0 {
+        format!("hint:{:x}", key & !SFS_FUNCTION_HINTED_BIT)
+    } else if key & SFS_FUNCTION_COMM_BIT != 0 {
+        format!("comm:{:x}", key & !SFS_FUNCTION_COMM_BIT)
+    } else {
+        format!("cgroup:{key}")
+    }
+}
+
+const SFS_FUNCTION_HINTED_BIT: u64 = SFS_FUNCTION_HINTED as u64;
+const SFS_FUNCTION_COMM_BIT: u64 = SFS_FUNCTION_COMM as u64;
+
+fn fresh() -> Learner {
+    Learner::new(LearnConfig::default())
+}
+
+fn restore(file: &Path) -> Learner {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return fresh(),
+        Err(error) => {
+            warn!("cannot read {}: {error}; learning afresh", file.display());
+            return fresh();
+        }
+    };
+    match Learner::decode(LearnConfig::default(), &bytes) {
+        Ok(learner) => learner,
+        Err(error) => {
+            warn!("{} is of no use: {error}; learning afresh", file.display());
+            fresh()
+        }
+    }
+}
+
+/// Writes a file so that a reader finds the old content or the new one, whatever
+/// happens on the way.
+fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    let write = || -> io::Result<()> {
+        let mut out = fs::File::create(&new)?;
+        out.write_all(bytes)?;
+        out.sync_all()?;
+        fs::rename(&new, file)
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&new);
+    })?;
+    Ok(())
+}
+
+/// Prints what the running scheduler knows of functions: the first `count`, those
+/// with most work first.
+///
+/// # Errors
+///
+/// No scx_sfs answers.
+pub fn print_functions(count: usize) -> Result<()> {
+    let reports: Vec<FunctionReport> = scx_stats::StatsClient::new()
+        .connect(Some(5000))
+        .and_then(|mut client| {
+            let arguments = vec![("target".to_string(), "functions".to_string())];
+            client.request("stats", arguments)
+        })
+        .context("no running scx_sfs with --policy learned answers")?;
+    let mut out = io::stdout().lock();
+    let header = "function completions p50_ms p90_ms p99_ms rank work";
+    let columns: Vec<&str> = header.split(' ').collect();
+    writeln!(
+        out,
+        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>6}",
+        columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
+    )?;
+    let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
+    for one in reports.iter().take(count) {
+        writeln!(
+            out,
+            "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
+            one.function,
+            one.completions,
+            ms(one.p50_ms),
+            ms(one.p90_ms),
+            ms(one.p99_ms),
+            one.rank.map_or_else(|| "-".into(), |rank| rank.to_string()),
+            100.0 * one.work_share
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corrupt_state_is_no_reason_to_fail() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state");
+        fs::write(&file, b"not a state").unwrap();
+        let mut learning = Learning::new(Some(file.clone()));
+        assert_eq!(learning.size().0, 0);
+        learning.learner.on_completion(7, 1_000_000);
+        learning.save();
+        assert_eq!(Learning::new(Some(file)).size().0, 1);
+    }
+
+    #[test]
+    fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
+        let mut learning = Learning::new(Some("/nowhere/at/all".into()));
+        learning.save();
+    }
+
+    #[test]
+    fn functions_are_listed_by_their_work() {
+        let mut learning = Learning::new(None);
+        for _ in 0..3 {
+            learning.learner.on_completion(1, 1_000_000);
+        }
+        learning.learner.on_completion(2, 9_000_000);
+        let name = |key| (key == 1).then(|| "one".to_string());
+        let reports = learning.functions(name);
+        assert_eq!(reports[0].function, "cgroup:2");
+        assert_eq!(
+            (reports[1].function.as_str(), reports[1].completions),
+            ("one", 3)
+        );
+        assert!((reports[0].work_share - 0.75).abs() < 1e-9);
+    }
+}
