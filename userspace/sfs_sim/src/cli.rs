@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::cli::learn::LearnArgs;
+use crate::compare;
 use crate::engine::simulate;
 use crate::output::Output;
 use crate::policy::{Kind, Settings};
@@ -10,6 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use sfs_policy::{OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+
+mod learn;
 
 /// Exact simulation of schedulers on a trace, for comparison with live ones.
 #[derive(Debug, Parser)]
@@ -27,6 +31,15 @@ enum Command {
     /// are alike and nothing costs anything. The same options make the same
     /// bytes.
     Run(RunArgs),
+    /// Compare policies, relative to processor sharing
+    ///
+    /// Prints a table in Markdown. Every number but the last two columns' is a
+    /// ratio to that of `ps` on the same trace, geometric mean over the traces;
+    /// below 1 is better. Turnarounds: mean of all, of the shortest 83 % by
+    /// service time, of the others, percentiles, the worst trace's 99.9th.
+    /// Slowdowns: turnaround / service time. Then the mean turnaround relative to
+    /// `srtf`, and preemptions for each invocation.
+    Compare(CompareArgs),
 }
 
 #[derive(Debug, Args)]
@@ -37,15 +50,40 @@ struct RunArgs {
     /// Who has the CPUs
     #[arg(long)]
     policy: Kind,
-    /// Number of CPUs
-    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    cpus: u32,
     /// Folder for the result, made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Name of the result; by default the policy's
     #[arg(long, value_parser = check_name)]
     name: Option<String>,
+    #[command(flatten)]
+    policies: PolicyArgs,
+}
+
+#[derive(Debug, Args)]
+struct CompareArgs {
+    /// The traces
+    #[arg(required = true, value_name = "FILE")]
+    traces: Vec<PathBuf>,
+    /// Who has the CPUs, separated by commas
+    #[arg(long, value_delimiter = ',', required = true)]
+    policy: Vec<Kind>,
+    /// What the traces are called in the table; by default the first file's name
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Without the head of the table, to be put under another one
+    #[arg(long)]
+    no_header: bool,
+    #[command(flatten)]
+    policies: PolicyArgs,
+}
+
+/// What the policies need to know.
+#[derive(Debug, Args)]
+struct PolicyArgs {
+    /// Number of CPUs
+    #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    cpus: u32,
     /// sfs: fixed slice S in microseconds (1 to 10^13); S does not follow the
     /// arrivals
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=crate::time::MAX_US))]
@@ -61,6 +99,8 @@ struct RunArgs {
     /// distribution is known; by default those of the trace
     #[arg(long, value_name = "FILE")]
     durations: Option<PathBuf>,
+    #[command(flatten)]
+    learn: LearnArgs,
 }
 
 impl Cli {
@@ -71,12 +111,13 @@ impl Cli {
     pub fn execute(self) -> Result<String> {
         match self.command {
             Command::Run(args) => run(&args),
+            Command::Compare(args) => compare(&args),
         }
     }
 }
 
 fn run(args: &RunArgs) -> Result<String> {
-    let settings = settings(args)?;
+    let settings = settings(&args.policies)?;
     let invocations = trace::read(&args.trace)?;
     let name = args.name.as_deref().unwrap_or(args.policy.name());
     let cannot = || format!("cannot make the folder {}", args.out.display());
@@ -92,7 +133,24 @@ fn run(args: &RunArgs) -> Result<String> {
     ))
 }
 
-fn settings(args: &RunArgs) -> Result<Settings> {
+fn compare(args: &CompareArgs) -> Result<String> {
+    let settings = settings(&args.policies)?;
+    let traces = args.traces.iter().map(|file| trace::read(file));
+    let traces = traces.collect::<Result<Vec<_>>>()?;
+    let rows = compare::rows(&traces, &args.policy, &settings).context("cannot simulate")?;
+    let first = args.traces[0].file_stem().unwrap_or_default();
+    let label = args.label.clone();
+    let label = label.unwrap_or_else(|| first.to_string_lossy().into_owned());
+    let head = if args.no_header {
+        String::new()
+    } else {
+        compare::header()
+    };
+    let table = compare::to_markdown(&label, &args.policy, &rows);
+    Ok(format!("{head}{table}").trim_end().to_string())
+}
+
+fn settings(args: &PolicyArgs) -> Result<Settings> {
     let mut settings = Settings::new(args.cpus);
     let factor = args.overload_factor;
     let overload = OverloadPolicy::with_factor(factor).context("--overload-factor")?;
@@ -104,6 +162,7 @@ fn settings(args: &RunArgs) -> Result<Settings> {
     if let Some(file) = &args.durations {
         settings.durations_us = trace::read_durations(file)?;
     }
+    args.learn.apply(&mut settings)?;
     Ok(settings)
 }
 

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod compare;
 pub mod engine;
 pub mod output;
 pub mod policy;

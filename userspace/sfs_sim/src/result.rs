@@ -4,8 +4,9 @@
 //! begins with I/O, when that began. `cpu_us` is `service_us`: nothing costs
 //! anything. `voluntary_switches` says how often it blocked,
 //! `involuntary_switches` how often it was preempted: how often it lost its CPU
-//! under `srtf`, `gittins` and `las` (where sharing with equals is no
-//! preemption), its demotion under `sfs`, and 0 under `ideal`, `ps` and `fifo`.
+//! under `srtf`, `gittins`, `las` (where sharing with equals is no preemption)
+//! and the policies by rank, its demotion under `sfs`, and 0 under `ideal`, `ps`
+//! and `fifo`.
 //! Times are rounded down to whole microseconds. `exit` is 0.
 
 use crate::engine::Outcome;

@@ -96,6 +96,14 @@ fn errors_are_one_line_and_leave_no_file() {
             "known.txt:2: the duration is 0, want 1 or more",
         ),
         (
+            "--policy learned --trace t.csv --ageing nan",
+            "--ageing is NaN, want a number from 0 to 1000000",
+        ),
+        (
+            "--policy learned --trace t.csv --learn-from bad.csv",
+            "bad.csv:2: want 3 fields, found 2",
+        ),
+        (
             "--policy sfs --trace t.csv --overload-factor nan",
             "--overload-factor: an overload factor must be a finite number above 0, not NaN",
         ),
@@ -112,6 +120,40 @@ fn errors_are_one_line_and_leave_no_file() {
     }
     let left = fs::read_dir(dir.path().join("out")).map_or(0, Iterator::count);
     assert_eq!(left, 0);
+}
+
+#[test]
+fn compares_policies_in_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let compare = "compare --cpus 1 --policy fifo,srtf --label three";
+    let output = sfs_sim(dir.path(), &format!("{compare} t.csv"));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert!(lines[0].starts_with("| workload | policy | mean | short | long |"));
+    assert!(lines[2].starts_with("| three | `fifo` | "));
+    assert!(lines[3].starts_with("| three | `srtf` | "));
+    let below = sfs_sim(dir.path(), &format!("{compare} --no-header t.csv t.csv"));
+    assert_eq!(
+        String::from_utf8(below.stdout).unwrap(),
+        text[text.find("| three").unwrap()..]
+    );
+    assert!(fails(dir.path(), "compare --cpus 1 --policy ps no.csv").contains("cannot read no.csv"));
+}
+
+#[test]
+fn what_is_learned_comes_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..100)
+        .map(|nth| format!("{nth},a,cpu:60\n{nth},c,cpu:9\n"))
+        .collect();
+    let earlier = format!("arrival_us,function,phases\n{rows}");
+    fs::write(dir.path().join("earlier.csv"), earlier).unwrap();
+    let run = "run --trace t.csv --policy learned --cpus 1 --out out";
+    let output = sfs_sim(dir.path(), &format!("{run} --learn-from earlier.csv"));
+    assert!(output.status.success(), "{output:?}");
+    assert!(dir.path().join("out/learned.csv").exists());
 }
 
 #[cfg(unix)]

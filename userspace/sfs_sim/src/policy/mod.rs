@@ -9,23 +9,29 @@
 //! | [`sfs`] | FILTER (in order, S of CPU time each) above FAIR (shared) | once | SFS, SC'22 |
 //! | [`las`] | least attained service first, equals share | yes | Kleinrock 1976 |
 //! | [`gittins`] | highest Gittins index first | yes | Gittins 1979 |
+//! | [`learned`] | SFS until there are tables, then ranks learned from what completes | yes | |
+//! | [`ranked`] | `known`, `mean`, `mlfq`: the same mechanics, other ranks | yes | |
 //!
-//! Only `ideal`, `srtf` (each invocation's duration) and `gittins` (their
-//! distribution) know more than a scheduler can. All but `ideal` are
-//! work-conserving.
+//! Only `ideal`, `srtf` (each invocation's duration), `gittins` (their
+//! distribution) and `known` (each function's) know more than a scheduler can.
+//! All but `ideal` are work-conserving.
 
 pub mod fifo;
 pub mod gittins;
 pub mod ideal;
 pub mod las;
+pub mod learned;
 pub mod pool;
 pub mod ps;
+pub mod ranked;
 pub mod sfs;
 pub mod srtf;
 
 use crate::engine::Job;
 use crate::time::Time;
 use crate::trace::Invocation;
+use ranked::{rule, Mechanics, Ranked};
+use sfs_policy::learn::LearnConfig;
 use sfs_policy::{OverloadPolicy, SlicePolicy, DEFAULT_WINDOW};
 use std::num::NonZeroUsize;
 
@@ -72,11 +78,20 @@ pub enum Kind {
     Las,
     /// Highest Gittins index first, preemptive
     Gittins,
+    /// scx_sfs with --policy learned: SFS until there are tables, then ranks by
+    /// what each function was learned to need
+    Learned,
+    /// As learned, but each function's distribution in the trace is known
+    Known,
+    /// Ranks by the mean of what each function has needed, in powers of two
+    Mean,
+    /// Ranks by doublings of what an invocation has had: many levels
+    Mlfq,
 }
 
 impl Kind {
     /// All policies.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Ideal,
         Self::Srtf,
         Self::Ps,
@@ -85,6 +100,10 @@ impl Kind {
         Self::SfsNoHybrid,
         Self::Las,
         Self::Gittins,
+        Self::Learned,
+        Self::Known,
+        Self::Mean,
+        Self::Mlfq,
     ];
 
     /// Its name on the command line.
@@ -98,6 +117,10 @@ impl Kind {
             Self::SfsNoHybrid => "sfs-no-hybrid",
             Self::Las => "las",
             Self::Gittins => "gittins",
+            Self::Learned => "learned",
+            Self::Known => "known",
+            Self::Mean => "mean",
+            Self::Mlfq => "mlfq",
         }
     }
 
@@ -118,6 +141,10 @@ impl Kind {
             Self::SfsNoHybrid => Box::new(sfs::Sfs::new(settings, None)),
             Self::Las => Box::new(las::Las::new(cpus)),
             Self::Gittins => Box::new(gittins::Gittins::new(cpus, &settings.durations_us, trace)),
+            Self::Learned => Box::new(learned::Learned::new(settings, trace)),
+            Self::Known => Box::new(Ranked::new(settings, rule::Known::new(settings, trace))),
+            Self::Mean => Box::new(Ranked::new(settings, rule::Means::new(trace))),
+            Self::Mlfq => Box::new(Ranked::new(settings, rule::Levels::doubling())),
         })
     }
 }
@@ -138,6 +165,13 @@ pub struct Settings {
     /// `gittins`: service times in microseconds whose distribution is known;
     /// empty: those of the trace itself.
     pub durations_us: Vec<u64>,
+    /// `learned`: what completed before the trace, oldest first: functions by
+    /// name, and service times in microseconds.
+    pub history: Vec<(String, u64)>,
+    /// `learned`: what is kept; `known`: the aim.
+    pub learn: LearnConfig,
+    /// `learned`, `known`, `mean` and `mlfq`: how ranks become an order.
+    pub mechanics: Mechanics,
 }
 
 /// Shortest and longest S, and S before the first window is complete, in ns:
@@ -156,6 +190,9 @@ impl Settings {
             window: DEFAULT_WINDOW,
             overload: Some(OverloadPolicy::default()),
             durations_us: Vec::new(),
+            history: Vec::new(),
+            learn: LearnConfig::default(),
+            mechanics: Mechanics::default(),
         }
     }
 }

@@ -1,0 +1,101 @@
+//! Options of `learned` and of its rivals.
+
+use crate::policy::Settings;
+use crate::trace;
+use anyhow::{bail, Result};
+use clap::{Args, ValueEnum};
+use sfs_policy::learn;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Ranks: learned, known, mean, mlfq")]
+pub struct LearnArgs {
+    /// learned: trace of an earlier time, all of which has completed; by default
+    /// nothing is known
+    #[arg(long, value_name = "FILE")]
+    learn_from: Option<PathBuf>,
+    /// learned, known: what is to be low
+    #[arg(long, default_value = "both")]
+    aim: Aim,
+    /// How many times what its completion costs an invocation waits for later
+    /// ones, in the time of processor sharing; 0: without end
+    #[arg(long, value_name = "X", default_value = "2")]
+    ageing: f64,
+    /// Ranks to a level: those of one level are equals
+    #[arg(long, value_name = "RANKS", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=90))]
+    level: u8,
+    /// By how many ranks an arrival must be better to preempt
+    #[arg(long, value_name = "RANKS", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=90))]
+    margin: u8,
+    /// Slices end at multiples of this, in microseconds; 0: at once
+    #[arg(long, value_name = "US", default_value = "4000", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    tick_us: u64,
+    /// learned: completions between two refreshes of the tables
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    refresh: u32,
+    /// learned: completions before there are tables; until then it is sfs
+    #[arg(long, value_name = "N", default_value = "100")]
+    warm_up: u32,
+    /// learned: completions after which what is known of a function is halved
+    #[arg(long, value_name = "N", default_value = "128", value_parser = clap::value_parser!(u16).range(2..=i64::from(learn::histogram::MAX_WINDOW)))]
+    window: u16,
+    /// learned: how many completions of its own outweigh what is known of all
+    #[arg(long, value_name = "N", default_value = "1")]
+    prior: f64,
+    /// learned: most functions that are remembered
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(8..))]
+    functions: u32,
+    /// learned: most different tables
+    #[arg(long, value_name = "N", default_value = "512", value_parser = clap::value_parser!(u16).range(1..))]
+    tables: u16,
+    /// learned: by how many ranks functions that share a table may differ
+    #[arg(long, value_name = "RANKS", default_value = "2")]
+    tolerance: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Aim {
+    /// Mean turnaround: the Gittins index
+    Turnaround,
+    /// Between the two
+    Both,
+    /// Mean slowdown
+    Slowdown,
+}
+
+impl LearnArgs {
+    /// Puts the options into `settings`.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a number is no number.
+    pub fn apply(&self, settings: &mut Settings) -> Result<()> {
+        for (name, value) in [("--ageing", self.ageing), ("--prior", self.prior)] {
+            if !(0.0..=1e6).contains(&value) {
+                bail!("{name} is {value}, want a number from 0 to 1000000");
+            }
+        }
+        if let Some(file) = &self.learn_from {
+            let earlier = trace::read(file)?;
+            let completion = |one: &trace::Invocation| (one.function.clone(), one.service_us());
+            settings.history = earlier.iter().map(completion).collect();
+        }
+        let (mechanics, learn) = (&mut settings.mechanics, &mut settings.learn);
+        mechanics.ageing = self.ageing;
+        mechanics.level = self.level;
+        mechanics.margin = self.margin;
+        mechanics.tick_us = self.tick_us;
+        mechanics.refresh = self.refresh;
+        learn.warm_up = self.warm_up;
+        learn.window = self.window;
+        learn.prior = self.prior;
+        learn.functions = self.functions as usize;
+        learn.tables = self.tables;
+        learn.tolerance = self.tolerance;
+        learn.aim = match self.aim {
+            Aim::Turnaround => learn::Aim::Turnaround,
+            Aim::Both => learn::Aim::Both,
+            Aim::Slowdown => learn::Aim::Slowdown,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! Policies side by side: what each makes of the measures that users feel,
+//! relative to processor sharing on the same trace.
+
+use crate::engine::{simulate, Outcome, SimError};
+use crate::policy::{Kind, Settings};
+use crate::trace::Invocation;
+use std::fmt::Write;
+
+/// Share of the invocations that are short, in per cent, by service time.
+const SHORT_PERCENT: usize = 83;
+
+/// The columns of a comparison.
+pub const COLUMNS: [&str; 10] = [
+    "mean",
+    "short",
+    "long",
+    "p99",
+    "p99.9",
+    "worst p99.9",
+    "slowdown",
+    "p99 slowdown",
+    "mean / SRTF",
+    "preemptions",
+];
+
+/// What one policy made of one trace. Times are turnarounds in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measures {
+    /// Mean of all.
+    pub mean: f64,
+    /// Mean of the shortest 83 % by service time.
+    pub short: f64,
+    /// Mean of the others.
+    pub long: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The 99.9th percentile.
+    pub p999: f64,
+    /// Mean of turnaround / service time.
+    pub slowdown: f64,
+    /// The 99th percentile of that.
+    pub slowdown_p99: f64,
+    /// Preemptions for each invocation.
+    pub preemptions: f64,
+}
+
+impl Measures {
+    /// Measures `outcomes` of `trace`; of an empty one all are 0.
+    pub fn of(trace: &[Invocation], outcomes: &[Outcome]) -> Self {
+        let pairs = trace.iter().zip(outcomes);
+        let row = |(one, outcome): (&Invocation, &Outcome)| {
+            let turnaround = outcome.end_us().saturating_sub(one.arrival_us) as f64;
+            (one.service_us(), turnaround)
+        };
+        let mut rows: Vec<(u64, f64)> = pairs.map(row).collect();
+        rows.sort_by_key(|(service, _)| *service);
+        let (short, long) = rows.split_at((rows.len() * SHORT_PERCENT).div_ceil(100));
+        let turnarounds = |rows: &[(u64, f64)]| rows.iter().map(|(_, us)| *us).collect();
+        let slowdown = |(service, us): &(u64, f64)| us / (*service).max(1) as f64;
+        let all: Vec<f64> = turnarounds(&rows);
+        let slowdowns: Vec<f64> = rows.iter().map(slowdown).collect();
+        let preempted: u64 = outcomes.iter().map(|one| one.preempted).sum();
+        Self {
+            mean: mean(&all),
+            short: mean(&turnarounds(short)),
+            long: mean(&turnarounds(long)),
+            p99: percentile(&all, 990),
+            p999: percentile(&all, 999),
+            slowdown: mean(&slowdowns),
+            slowdown_p99: percentile(&slowdowns, 990),
+            preemptions: preempted as f64 / trace.len().max(1) as f64,
+        }
+    }
+
+    /// The columns, relative to processor sharing and to SRTF.
+    fn relative(&self, ps: &Self, srtf: &Self) -> [f64; COLUMNS.len()] {
+        let p999 = ratio(self.p999, ps.p999);
+        [
+            ratio(self.mean, ps.mean),
+            ratio(self.short, ps.short),
+            ratio(self.long, ps.long),
+            ratio(self.p99, ps.p99),
+            p999,
+            p999,
+            ratio(self.slowdown, ps.slowdown),
+            ratio(self.slowdown_p99, ps.slowdown_p99),
+            ratio(self.mean, srtf.mean),
+            self.preemptions,
+        ]
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The value at rank ceil(n x `per_mille` / 1000), from 1.
+fn percentile(values: &[f64], per_mille: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+/// 1 if both are 0: traces too small to have long ones.
+fn ratio(value: f64, base: f64) -> f64 {
+    if base == 0.0 {
+        return 1.0;
+    }
+    value / base
+}
+
+/// One row for each of `kinds`: the columns over all `traces`. Ratios are
+/// geometric means, `worst p99.9` is the largest one, preemptions are the mean.
+///
+/// # Errors
+/// If a trace cannot be simulated.
+pub fn rows(
+    traces: &[Vec<Invocation>],
+    kinds: &[Kind],
+    settings: &Settings,
+) -> Result<Vec<[f64; COLUMNS.len()]>, SimError> {
+    let measure = |trace: &Vec<Invocation>, kind| {
+        let outcomes = simulate(trace, kind, settings)?;
+        Ok(Measures::of(trace, &outcomes))
+    };
+    let mut all = vec![Vec::new(); kinds.len()];
+    for trace in traces {
+        let (ps, srtf) = (measure(trace, Kind::Ps)?, measure(trace, Kind::Srtf)?);
+        for (kind, found) in kinds.iter().zip(&mut all) {
+            found.push(measure(trace, *kind)?.relative(&ps, &srtf));
+        }
+    }
+    Ok(all.iter().map(|found| summary(found)).collect())
+}
+
+fn summary(found: &[[f64; COLUMNS.len()]]) -> [f64; COLUMNS.len()] {
+    std::array::from_fn(|column| {
+        let values: Vec<f64> = found.iter().map(|row| row[column]).collect();
+        match COLUMNS[column] {
+            "worst p99.9" => values.into_iter().fold(0.0, f64::max),
+            "preemptions" => mean(&values),
+            _ => mean(&values.into_iter().map(f64::ln).collect::<Vec<f64>>()).exp(),
+        }
+    })
+}
+
+/// The rows as a table in Markdown, under `label` and the policy's name.
+pub fn to_markdown(label: &str, kinds: &[Kind], rows: &[[f64; COLUMNS.len()]]) -> String {
+    let mut text = String::new();
+    for (kind, row) in kinds.iter().zip(rows) {
+        let _ = write!(text, "| {label} | `{}` |", kind.name());
+        for value in row {
+            let _ = write!(text, " {value:.2} |");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The head of that table.
+pub fn header() -> String {
+    let columns = COLUMNS.join(" | ");
+    format!(
+        "| workload | policy | {columns} |\n|---|---|{}\n",
+        "---|".repeat(COLUMNS.len())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::PER_US;
+
+    fn measures(rows: &[(u64, u64)]) -> Measures {
+        let trace: Vec<Invocation> = rows
+            .iter()
+            .map(|row| Invocation::cpu(0, "f", row.0))
+            .collect();
+        let outcome = |(_, end): &(u64, u64)| Outcome {
+            start: 0,
+            end: end * PER_US,
+            blocked: 0,
+            preempted: 2,
+        };
+        Measures::of(&trace, &rows.iter().map(outcome).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn short_are_the_shortest_83_per_cent() {
+        let found = measures(&[
+            (10, 20),
+            (1000, 3000),
+            (20, 20),
+            (30, 60),
+            (40, 40),
+            (50, 100),
+        ]);
+        assert_eq!((found.short, found.long), (48.0, 3000.0));
+        assert_eq!((found.mean, found.p99), (540.0, 3000.0));
+        assert_eq!((found.slowdown, found.slowdown_p99), (11.0 / 6.0, 3.0));
+        assert_eq!(found.preemptions, 2.0);
+    }
+
+    #[test]
+    fn processor_sharing_is_the_measure() {
+        let trace = vec![Invocation::cpu(0, "a", 90), Invocation::cpu(0, "b", 10)];
+        let kinds = [Kind::Ps, Kind::Srtf];
+        let rows = rows(&[trace.clone(), trace], &kinds, &Settings::new(1)).unwrap();
+        // PS: 100 and 20, SRTF: 100 and 10.
+        assert_eq!(rows[0][..8], [1.0; 8]);
+        assert!((rows[1][0] - 110.0 / 120.0).abs() < 1e-12);
+        assert!((rows[0][8] - 120.0 / 110.0).abs() < 1e-12);
+        let table = to_markdown("two", &kinds, &rows);
+        assert!(table.contains("| two | `srtf` | 0.92 |"), "{table}");
+    }
+
+    #[test]
+    fn nothing_is_no_division_by_zero() {
+        let found = measures(&[]);
+        assert_eq!(found.relative(&found, &found)[..9], [1.0; 9]);
+    }
+}

@@ -1,0 +1,278 @@
+//! Ranks and deadlines: the mechanics of scx_sfs with `--policy learned`.
+//!
+//! A [`Rule`] gives each function a table: the rank of an invocation by the CPU
+//! time that it has attained, and when that worsens, which ends its slice. A
+//! rank stands for a time, what a completion costs.
+//!
+//! - **Virtual clock.** It shows the CPU time that one who was there all along
+//!   would have had under processor sharing.
+//! - **Queue.** A CPU that becomes free takes the earliest deadline: the virtual
+//!   time of its arrival + `ageing` x the time that its rank stands for.
+//! - **Preemption.** One that arrives or wakes and finds no free CPU takes that
+//!   of the invocation with the worst rank if its own is better, unless that one
+//!   is overdue. Nothing else preempts; a slice that ends gives the CPU to the
+//!   earliest deadline, which may be the same invocation's.
+//!
+//! Ageing is bounded thereby: when processor sharing would have given an
+//! invocation `ageing` times what its completion costs, nothing that arrives
+//! from then on is before it, in the queue or by preemption. With an `ageing` of
+//! 0 the order is that of the ranks alone, and nothing is ever overdue.
+//!
+//! As in the kernel, slices end at ticks, and what runs is taken to have the
+//! rank that it had at its last tick.
+
+pub mod rule;
+
+use super::{JobId, Policy, Settings};
+use crate::engine::Job;
+use crate::time::{Time, PER_NS, PER_US};
+use rule::Rule;
+use sfs_policy::learn::buckets::start_ns;
+use std::collections::BTreeSet;
+
+/// How ranks become an order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mechanics {
+    /// Ranks to a level, 1 or more: those of one level are equals.
+    pub level: u8,
+    /// By how many ranks a newcomer must be better to preempt, 1 or more.
+    pub margin: u8,
+    /// From one tick to the next, in microseconds; 0: slices end at once.
+    pub tick_us: u64,
+    /// How many times what its completion costs an invocation waits for later
+    /// ones, in virtual time; 0: without end.
+    pub ageing: f64,
+    /// Completions between two refreshes of the tables, 1 or more.
+    pub refresh: u32,
+}
+
+impl Default for Mechanics {
+    fn default() -> Self {
+        Self {
+            level: 1,
+            margin: 1,
+            tick_us: 4000,
+            ageing: 2.0,
+            refresh: 100,
+        }
+    }
+}
+
+/// Who is first: deadline or rank, since when it waits, who.
+type Key = (u64, Time, JobId);
+
+/// What is known of an invocation besides its [`Job`].
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// What the virtual clock showed at its arrival.
+    born: Time,
+    /// Since when it waits or would wait: one that is preempted keeps its place
+    /// among equals.
+    since: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    id: JobId,
+    began: Time,
+    /// When its phase ends.
+    end: Time,
+    /// When its slice ends.
+    over: Time,
+}
+
+/// A policy that orders invocations by rank.
+#[derive(Debug)]
+pub struct Ranked<R> {
+    cpus: u32,
+    mechanics: Mechanics,
+    rule: R,
+    /// The virtual clock, and when it was right.
+    clock: Time,
+    now: Time,
+    /// By id.
+    places: Vec<Place>,
+    waiting: BTreeSet<Key>,
+    running: Vec<Run>,
+    /// Those that have arrived or woken since the last decision.
+    fresh: Vec<JobId>,
+    /// Those whose slice has ended since.
+    expired: Vec<JobId>,
+}
+
+impl<R: Rule> Ranked<R> {
+    /// Ranks by `rule`, as `settings` say.
+    pub fn new(settings: &Settings, rule: R) -> Self {
+        Self {
+            cpus: settings.cpus,
+            mechanics: settings.mechanics,
+            rule,
+            clock: 0,
+            now: 0,
+            places: Vec::new(),
+            waiting: BTreeSet::new(),
+            running: Vec::new(),
+            fresh: Vec::new(),
+            expired: Vec::new(),
+        }
+    }
+
+    /// The rule, for what completes elsewhere.
+    pub fn rule(&mut self) -> &mut R {
+        &mut self.rule
+    }
+
+    /// Has the virtual clock go on to `now`, at which `present` invocations
+    /// have been ready since the last time.
+    pub fn pass(&mut self, now: Time, present: usize) {
+        let (cpus, present) = (u128::from(self.cpus), present as u128);
+        let share = u128::from(now - self.now) * cpus / present.max(cpus);
+        self.clock += share as Time;
+        self.now = now;
+    }
+
+    fn rank(&self, id: JobId, attained: Time) -> u8 {
+        self.rule.table(id).rank(attained / PER_NS)
+    }
+
+    /// Until when on the virtual clock an invocation of this rank waits for
+    /// later ones.
+    fn deadline(&self, id: JobId, rank: u8) -> Time {
+        if self.mechanics.ageing == 0.0 {
+            return Time::MAX;
+        }
+        let cost = start_ns(rank.into()) as f64 * PER_NS as f64;
+        let patience = (cost * self.mechanics.ageing) as Time;
+        self.places[id as usize].born.saturating_add(patience)
+    }
+
+    fn key(&self, id: JobId, rank: u8) -> Key {
+        let first = match self.deadline(id, rank) {
+            Time::MAX => rank.into(),
+            deadline => deadline,
+        };
+        (first, self.places[id as usize].since, id)
+    }
+
+    fn queue(&mut self, id: JobId, jobs: &[Job]) {
+        let rank = self.rank(id, jobs[id as usize].attained);
+        self.waiting.insert(self.key(id, rank));
+    }
+
+    fn start(&mut self, id: JobId, now: Time, job: &mut Job) {
+        job.runs(now);
+        let worsens = self.rule.table(id).worsens_ns(job.attained / PER_NS);
+        let over = worsens.map_or(Time::MAX, |at| now + (at * PER_NS - job.attained));
+        self.running.push(Run {
+            id,
+            began: now,
+            end: now + job.phase,
+            over: match self.mechanics.tick_us * PER_US {
+                0 => over,
+                tick => over.div_ceil(tick).saturating_mul(tick),
+            },
+        });
+    }
+
+    fn stop(&mut self, place: usize, now: Time, jobs: &mut [Job]) -> JobId {
+        let run = self.running.swap_remove(place);
+        jobs[run.id as usize].charge(now - run.began);
+        run.id
+    }
+
+    /// The rank of a running one, as of its last tick.
+    fn rank_now(&self, run: &Run, now: Time, jobs: &[Job]) -> u8 {
+        let tick = now.checked_div(self.mechanics.tick_us * PER_US);
+        let seen = tick.map_or(now, |tick| tick * self.mechanics.tick_us * PER_US);
+        let ran = seen.saturating_sub(run.began);
+        self.rank(run.id, jobs[run.id as usize].attained + ran)
+    }
+
+    /// Where the invocation runs that one of `rank` may preempt: of those that
+    /// are not overdue the worst, if it is worse by the margin.
+    fn victim(&self, rank: u8, now: Time, jobs: &[Job]) -> Option<usize> {
+        let ranks = self.running.iter().enumerate().map(|(place, run)| {
+            let worse = self.rank_now(run, now, jobs);
+            (self.key(run.id, worse), worse, place)
+        });
+        let due = |id, worse| self.deadline(id, worse) > self.clock;
+        let candidates = ranks.filter(|((_, _, id), worse, _)| due(*id, *worse));
+        let (_, worse, place) = candidates.max_by_key(|(key, worse, _)| (*worse, *key))?;
+        let want = rank.saturating_add(self.mechanics.margin);
+        (worse >= want).then_some(place)
+    }
+
+    fn preempt(&mut self, place: usize, now: Time, jobs: &mut [Job]) {
+        let id = self.stop(place, now, jobs);
+        jobs[id as usize].preemptions += 1;
+        self.queue(id, jobs);
+    }
+}
+
+impl<R: Rule> Policy for Ranked<R> {
+    fn arrive(&mut self, _id: JobId, now: Time) {
+        // Ids are in the order of arrival.
+        self.places.push(Place {
+            born: self.clock,
+            since: now,
+        });
+    }
+
+    fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]) {
+        self.places[id as usize].since = now;
+        self.queue(id, jobs);
+        self.fresh.push(id);
+    }
+
+    fn next(&self) -> Option<Time> {
+        let events = self.running.iter().map(|run| run.end.min(run.over));
+        events.min()
+    }
+
+    fn advance(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>) {
+        self.pass(now, self.waiting.len() + self.running.len());
+        for place in (0..self.running.len()).rev() {
+            let run = self.running[place];
+            if run.end <= now {
+                self.stop(place, now, jobs);
+                ended.push(run.id);
+            } else if run.over <= now {
+                self.places[run.id as usize].since = now;
+                self.stop(place, now, jobs);
+                self.queue(run.id, jobs);
+                self.expired.push(run.id);
+            }
+        }
+        for id in ended.iter() {
+            let job = &jobs[*id as usize];
+            if job.later == 0 {
+                self.rule.completed(*id, job.attained / PER_NS);
+            }
+        }
+    }
+
+    fn settle(&mut self, now: Time, jobs: &mut [Job]) {
+        while self.running.len() < self.cpus as usize {
+            let Some((_, _, id)) = self.waiting.pop_first() else {
+                break;
+            };
+            self.start(id, now, &mut jobs[id as usize]);
+        }
+        for id in std::mem::take(&mut self.expired) {
+            let kept = self.running.iter().any(|run| run.id == id);
+            jobs[id as usize].preemptions += u64::from(!kept);
+        }
+        for id in std::mem::take(&mut self.fresh) {
+            let rank = self.rank(id, jobs[id as usize].attained);
+            let key = self.key(id, rank);
+            if !self.waiting.contains(&key) {
+                continue;
+            }
+            if let Some(place) = self.victim(rank, now, jobs) {
+                self.preempt(place, now, jobs);
+                self.waiting.remove(&key);
+                self.start(id, now, &mut jobs[id as usize]);
+            }
+        }
+    }
+}

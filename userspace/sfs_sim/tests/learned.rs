@@ -1,0 +1,222 @@
+//! Ranks and deadlines, computed by hand, and what holds for every trace. Times
+//! are microseconds.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sfs_sim::policy::{Kind, Settings};
+use sfs_sim::simulate;
+use sfs_sim::time::PER_US;
+use sfs_sim::trace::{Invocation, Phase};
+
+const MS: u64 = 1000;
+
+fn ends(trace: &[Invocation], kind: Kind, settings: &Settings) -> Vec<u64> {
+    let outcomes = simulate(trace, kind, settings).unwrap();
+    outcomes.iter().map(|one| one.end_us()).collect()
+}
+
+fn ageing(ageing: f64) -> Settings {
+    let mut settings = Settings::new(1);
+    settings.mechanics.ageing = ageing;
+    settings
+}
+
+/// `short` has always needed 1 ms, `long` 10 ms.
+fn informed() -> Settings {
+    let mut settings = Settings::new(1);
+    for _ in 0..100 {
+        settings.history.push(("short".into(), MS));
+        settings.history.push(("long".into(), 10 * MS));
+    }
+    settings
+}
+
+fn long_then_shorts(shorts: u64) -> Vec<Invocation> {
+    let short = |nth| Invocation::cpu(nth * MS, "short", MS);
+    let mut trace = vec![Invocation::cpu(0, "long", 10 * MS)];
+    trace.extend((1..=shorts).map(short));
+    trace
+}
+
+#[test]
+fn the_better_rank_preempts() {
+    let trace = long_then_shorts(1);
+    let settings = informed();
+    assert_eq!(ends(&trace, Kind::Learned, &settings), [11 * MS, 2 * MS]);
+    assert_eq!(ends(&trace, Kind::Known, &settings), [11 * MS, 2 * MS]);
+    let outcomes = simulate(&trace, Kind::Learned, &settings).unwrap();
+    assert_eq!(outcomes[0].preempted, 1);
+}
+
+#[test]
+fn equals_and_the_margin_keep_the_cpu() {
+    let equals = [
+        Invocation::cpu(0, "short", MS),
+        Invocation::cpu(10, "short", MS),
+    ];
+    let settings = informed();
+    assert_eq!(
+        ends(&equals, Kind::Learned, &settings),
+        [MS, 2 * MS],
+        "equals"
+    );
+    let mut wide = informed();
+    wide.mechanics.margin = 90;
+    let trace = long_then_shorts(1);
+    assert_eq!(ends(&trace, Kind::Learned, &wide), [10 * MS, 11 * MS]);
+}
+
+#[test]
+fn the_earliest_deadline_has_a_free_cpu() {
+    // Both wait behind a short one; the later but shorter one is first, unless
+    // nobody has patience.
+    let trace = [
+        Invocation::cpu(0, "short", MS),
+        Invocation::cpu(10, "long", 10 * MS),
+        Invocation::cpu(20, "short", MS),
+    ];
+    let known = |factor| ends(&trace, Kind::Known, &ageing(factor));
+    assert_eq!(known(2.0), [MS, 12 * MS, 2 * MS]);
+    assert_eq!(known(0.0), [MS, 12 * MS, 2 * MS]);
+    assert_eq!(known(1e-6), [MS, 11 * MS, 12 * MS]);
+}
+
+#[test]
+fn ageing_ends_the_preemption() {
+    // Short ones for all of 60 ms.
+    let trace = long_then_shorts(60);
+    assert_eq!(ends(&trace, Kind::Known, &ageing(0.0))[0], 70 * MS);
+    // The long one shares with one short one at a time. It costs 10 ms, rounded
+    // down to its bucket, 9.2 ms or so less while it is young: when processor
+    // sharing would have given it twice that, after 37 ms or so, it stays.
+    let end = ends(&trace, Kind::Known, &ageing(2.0))[0];
+    assert!((40 * MS..50 * MS).contains(&end), "{end}");
+    let sooner = ends(&trace, Kind::Known, &ageing(1.0))[0];
+    assert!(sooner + 10 * MS < end, "{sooner}");
+}
+
+#[test]
+fn slices_end_at_ticks() {
+    // On one CPU, two that nothing is known of, in levels of doublings.
+    let trace = [
+        Invocation::cpu(0, "f", 20 * MS),
+        Invocation::cpu(1, "f", MS),
+    ];
+    let mut settings = Settings::new(1);
+    let end = |settings: &Settings| ends(&trace, Kind::Mlfq, settings)[1];
+    // The newcomer does not preempt an equal, but the first slice ends when its
+    // level does: at the first tick, or at once, level by level. The newcomer's
+    // last level is that from 0.92 to 1.84 ms, in which it comes second.
+    assert_eq!(end(&settings), 5 * MS);
+    settings.mechanics.tick_us = 0;
+    assert_eq!(end(&settings), 1835 + MS);
+}
+
+#[test]
+fn who_was_short_and_is_long_does_not_hold_up_others() {
+    // `short` suddenly needs 50 ms. The other waits until it has had what it
+    // used to need, to the next tick: a stranger that has had as much mostly
+    // turns out to be huge.
+    let mut settings = informed();
+    for _ in 0..300 {
+        settings.history.push(("huge".into(), 1000 * MS));
+    }
+    let trace = [
+        Invocation::cpu(0, "short", 50 * MS),
+        Invocation::cpu(10, "long", 10 * MS),
+    ];
+    assert_eq!(ends(&trace, Kind::Learned, &settings)[1], (4 + 10) * MS);
+}
+
+#[test]
+fn means_are_misled_and_distributions_are_not() {
+    // f needs 1 ms nine times in ten and else 200 ms, g always 20 ms.
+    let mut settings = Settings::new(1);
+    for nth in 0..200 {
+        let us = if nth % 10 == 9 { 200 * MS } else { MS };
+        settings.history.push(("f".into(), us));
+        settings.history.push(("g".into(), 20 * MS));
+    }
+    let trace = [
+        Invocation::cpu(0, "g", 20 * MS),
+        Invocation::cpu(MS, "f", MS),
+    ];
+    assert_eq!(ends(&trace, Kind::Learned, &settings)[1], 2 * MS);
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    let us = prop_oneof![1u64..300, 1u64..30_000];
+    prop_oneof![us.clone().prop_map(Phase::Cpu), us.prop_map(Phase::Io)]
+}
+
+/// Traces with I/O, of a few functions.
+fn blocking() -> impl Strategy<Value = Vec<Invocation>> {
+    vec((0u64..5000, 0u8..4, vec(phase(), 1..5)), 1..60).prop_map(|rows| {
+        let mut arrival_us = 0;
+        let invocation = |(gap, function, phases)| {
+            arrival_us += gap;
+            Invocation {
+                arrival_us,
+                function: format!("f{function}"),
+                phases,
+            }
+        };
+        rows.into_iter().map(invocation).collect()
+    })
+}
+
+fn learning_early(cpus: u32, tick_us: u64) -> Settings {
+    let mut settings = Settings::new(cpus);
+    settings.learn.warm_up = 3;
+    settings.mechanics.refresh = 2;
+    settings.mechanics.tick_us = tick_us;
+    settings
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn without_history_it_is_sfs(trace in blocking(), cpus in 1u32..5) {
+        let mut settings = Settings::new(cpus);
+        settings.learn.warm_up = u32::MAX;
+        let learned = simulate(&trace, Kind::Learned, &settings).unwrap();
+        prop_assert_eq!(learned, simulate(&trace, Kind::Sfs, &settings).unwrap());
+    }
+
+    #[test]
+    fn from_sfs_to_ranks_nothing_is_lost(
+        trace in blocking(),
+        cpus in 1u32..5,
+        tick_us in prop_oneof![Just(0), Just(1000)],
+    ) {
+        let settings = learning_early(cpus, tick_us);
+        let outcomes = simulate(&trace, Kind::Learned, &settings).unwrap();
+        for (one, outcome) in trace.iter().zip(&outcomes) {
+            let ideal = (one.arrival_us + one.uncontended_us()) * PER_US;
+            // FAIR shares, and completions between ticks of the clock are rounded.
+            prop_assert!(outcome.end + 100 >= ideal);
+            prop_assert!(outcome.start >= one.arrival_us * PER_US);
+        }
+    }
+
+    #[test]
+    fn no_cpu_idles_while_there_is_work(
+        rows in vec((0u64..3000, 0u8..4, 1u64..9000), 1..60),
+        tick_us in prop_oneof![Just(0), Just(1000)],
+    ) {
+        let mut now = 0;
+        let invocation = |(gap, function, us)| {
+            now += gap;
+            Invocation::cpu(now, &format!("f{function}"), us)
+        };
+        let trace: Vec<Invocation> = rows.into_iter().map(invocation).collect();
+        let settings = learning_early(1, tick_us);
+        let last = |kind| {
+            let outcomes = simulate(&trace, kind, &settings).unwrap();
+            outcomes.iter().map(|one| one.end).max().unwrap()
+        };
+        let late = last(Kind::Learned).abs_diff(last(Kind::Fifo));
+        prop_assert!(late <= 2 * trace.len() as u64, "{late}");
+    }
+}
