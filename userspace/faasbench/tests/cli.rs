@@ -142,6 +142,57 @@ fn the_commands_in_the_documentation_work() {
 }
 
 #[test]
+fn applications_bring_their_classes_along() {
+    let place = Place::new();
+    let gen = "gen classes --cpus 2 --invocations 200";
+    let made = place.succeed(gen);
+    let made = faasbench::trace::parse("t", made.as_bytes()).unwrap();
+    assert!(made.iter().all(|one| one.class.is_some()));
+    place.write(
+        "own.csv",
+        "application,class,service_ms,cv,rate\na,LD,7,0,1\n",
+    );
+    let own = place.succeed(&format!("{gen} --file own.csv --scale 2"));
+    assert!(
+        own.lines()
+            .skip(1)
+            .all(|line| line.ends_with(",a,cpu:14000,LD")),
+        "{own}"
+    );
+    place.write(
+        "bad.csv",
+        "application,class,service_ms,cv,rate\na,XX,7,0,1\n",
+    );
+    let said = place.fail(&format!("{gen} --file bad.csv"));
+    assert!(
+        said.contains("bad.csv:2: class `XX`: want LS or LD"),
+        "{said}"
+    );
+    let said = place.fail(&format!("{gen} --class-split-us 5"));
+    assert!(said.contains("takes no --class-split-us"), "{said}");
+    let said = place.fail(&format!("{gen} --functions 5"));
+    assert!(said.contains("takes no --functions"), "{said}");
+}
+
+#[test]
+fn a_lost_machine_is_a_row_that_says_so() {
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    let common = "--trace t.csv --cpus 1 --kernel k --accel icount";
+    place.succeed(&format!(
+        "summarize --lost panic {common} --scheduler scx_x -o scx_x.json"
+    ));
+    let said = place.succeed("report scx_x.json");
+    assert!(said.contains("scx_x (lost)"), "{said}");
+    assert!(
+        said.contains("scx_x: lost with its machine, nothing was measured (panic)."),
+        "{said}"
+    );
+    let said = place.fail(&format!("summarize {common}"));
+    assert!(said.contains("<RESULT>"), "{said}");
+}
+
+#[test]
 fn a_million_invocations_are_no_trouble() {
     let place = Place::new();
     place.succeed("gen exponential --invocations 1000000 --cpus 72 --functions 1000 --popularity zipf:1 --io-share 0.5 -o t.csv");

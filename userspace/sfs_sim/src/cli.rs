@@ -95,6 +95,10 @@ struct PolicyArgs {
     /// anew
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iat_window: u32,
+    /// sfs: time blocked uses up credit, too, as without the paper's handling of
+    /// I/O
+    #[arg(long)]
+    charge_io: bool,
     /// gittins: file of service times in microseconds, one on each line, whose
     /// distribution is known; by default those of the trace
     #[arg(long, value_name = "FILE")]
@@ -159,6 +163,7 @@ fn settings(args: &PolicyArgs) -> Result<Settings> {
     if let Some(us) = args.slice_us {
         settings.slice = SlicePolicy::fixed(us * 1000).context("--slice-us")?;
     }
+    settings.charge_io = args.charge_io;
     if let Some(file) = &args.durations {
         settings.durations_us = trace::read_durations(file)?;
     }

@@ -190,6 +190,24 @@ fn credit_is_kept_across_io() {
 }
 
 #[test]
+fn with_charge_io_the_credit_goes_on_running_out_while_blocked() {
+    // As above, but a comes back at 30 without credit and shares with b, which
+    // then has 5 left: both get 5 until 40, and a the last 5 alone.
+    let settings = Settings {
+        charge_io: true,
+        ..slice(1, 15)
+    };
+    assert_eq!(ends(&blocking(), Kind::Sfs, &settings), [45, 40]);
+    assert_eq!(preempted(&blocking(), Kind::Sfs, &settings), [0, 1]);
+    // Blocked for 10 of 15 before it computes: 5 are left, 3 are enough.
+    let two = [phases(0, &[Phase::Io(10), Phase::Cpu(3)]), cpu(10, 15)];
+    assert_eq!(ends(&two, Kind::Sfs, &settings), [13, 28]);
+    // For 20: none is left, and FILTER goes first.
+    let two = [phases(0, &[Phase::Io(20), Phase::Cpu(3)]), cpu(20, 15)];
+    assert_eq!(ends(&two, Kind::Sfs, &settings), [38, 35]);
+}
+
+#[test]
 fn an_invocation_that_begins_with_io_starts_at_once() {
     // It is ready at 15, when the other has run for 5; FIFO has it wait to 40.
     let two = [

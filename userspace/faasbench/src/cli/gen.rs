@@ -3,6 +3,7 @@
 use super::{between, factor, load};
 use crate::output::{note, Sink};
 use crate::trace;
+use crate::workload::applications::Applications;
 use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
 use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
 use crate::workload::files;
@@ -40,6 +41,22 @@ pub(super) enum Gen {
     Bimodal(BimodalArgs),
     /// Durations drawn from a file of measured ones
     Empirical(EmpiricalArgs),
+    /// Applications with classes: five latency-sensitive, five latency-desirable
+    ///
+    /// The structure is that of FaaSched (Panda and Sarangi, arXiv 2303.06473);
+    /// the built-in service times and rates are our own, as the paper's Table II
+    /// was not at hand. --file takes others.
+    Classes(ClassesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClassesArgs {
+    /// The applications: application,class,service_ms,cv,rate in each line; by
+    /// default the built-in ones
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -226,15 +243,36 @@ impl Gen {
                 let all = files::times_us(&args.durations)?;
                 args.common.write(Distribution::Empirical(all))
             }
+            Self::Classes(args) => args.write(),
         }
+    }
+}
+
+impl ClassesArgs {
+    fn write(&self) -> Result<()> {
+        if self.common.io.class_split_us.is_some() {
+            bail!("classes has classes of its own and takes no --class-split-us");
+        }
+        if self.common.functions.count()?.is_some() {
+            bail!("classes has functions of its own and takes no --functions or --popularity");
+        }
+        let scale = self.common.scale;
+        let mix = match &self.file {
+            Some(file) => Applications::read(file, scale)?,
+            None => Applications::built_in(scale)?,
+        };
+        self.common.write_with(&mix)
     }
 }
 
 impl Common {
     fn write(&self, distribution: Distribution) -> Result<()> {
-        let durations = self.durations(distribution)?;
+        self.write_with(&*self.durations(distribution)?)
+    }
+
+    fn write_with(&self, durations: &dyn Durations) -> Result<()> {
         let workload = Workload {
-            durations: &*durations,
+            durations,
             arrivals: self.arrivals.read()?,
             spikes: self.arrivals.spikes(),
             io: self.io.io(self.scale),

@@ -6,6 +6,7 @@
 //! machine's C library. Durations, functions, I/O and bursts have streams of
 //! their own, so that one option changes only what it is about.
 
+pub mod applications;
 pub mod arrivals;
 pub mod distribution;
 pub mod files;
@@ -47,6 +48,10 @@ pub trait Durations {
     fn mean_us(&self) -> f64;
     /// Draws a function's name and a service time in microseconds (1 or more).
     fn draw(&self, random: &mut Random) -> (String, u64);
+    /// The class of that function, where the functions have classes of their own.
+    fn class(&self, _function: &str) -> Option<Class> {
+        None
+    }
 }
 
 /// How much of a workload to make.
@@ -132,7 +137,9 @@ impl<'a> Workload<'a> {
         let make = |_| {
             let arrival_us = arrivals.next(random.exponential(1.0));
             let (function, service_us) = self.durations.draw(&mut random);
+            let class = self.durations.class(&function);
             let mut one = Invocation::cpu(arrival_us, function, service_us);
+            one.class = class;
             if let Some(io) = &self.io {
                 one.phases = io.phases(service_us, &mut io_random);
             }

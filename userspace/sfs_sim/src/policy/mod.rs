@@ -162,6 +162,9 @@ pub struct Settings {
     pub window: NonZeroUsize,
     /// `sfs`: when FILTER is bypassed.
     pub overload: Option<OverloadPolicy>,
+    /// `sfs`: whether time blocked uses up credit, as without the paper's
+    /// handling of I/O.
+    pub charge_io: bool,
     /// `gittins`: service times in microseconds whose distribution is known;
     /// empty: those of the trace itself.
     pub durations_us: Vec<u64>,
@@ -189,6 +192,7 @@ impl Settings {
             initial_slice_ns,
             window: DEFAULT_WINDOW,
             overload: Some(OverloadPolicy::default()),
+            charge_io: false,
             durations_us: Vec::new(),
             history: Vec::new(),
             learn: LearnConfig::default(),

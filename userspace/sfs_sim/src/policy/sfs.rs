@@ -12,6 +12,9 @@
 //! FILTER has waited O x S. Until it is over, what becomes ready goes to FAIR;
 //! what queues in FILTER already stays there and drains.
 //!
+//! With `charge_io` the paper's handling of I/O is off: the clock of the slice
+//! goes on while an invocation blocks, from its arrival if it blocks first.
+//!
 //! A demotion counts as a preemption; what FILTER takes from FAIR does not, as
 //! FAIR shares.
 
@@ -38,6 +41,10 @@ pub struct Sfs {
     fair: Pool,
     /// In FAIR, and never yet on a CPU.
     unstarted: Vec<JobId>,
+    /// Whether time blocked uses up credit, too.
+    charge_io: bool,
+    /// Since when each blocks, or last did.
+    blocked: Vec<Time>,
 }
 
 impl Sfs {
@@ -59,6 +66,8 @@ impl Sfs {
             running: BinaryHeap::new(),
             fair: Pool::default(),
             unstarted: Vec::new(),
+            charge_io: settings.charge_io,
+            blocked: Vec::new(),
         }
     }
 
@@ -137,9 +146,14 @@ impl Policy for Sfs {
         // Ids are in the order of arrival.
         let credit = self.controller.slice_ns().saturating_mul(PER_NS);
         self.credit.push(credit);
+        self.blocked.push(now);
     }
 
     fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]) {
+        if self.charge_io {
+            let credit = &mut self.credit[id as usize];
+            *credit = credit.saturating_sub(now - self.blocked[id as usize]);
+        }
         let filter = self.controller.mode() == Mode::Filter;
         if filter && self.credit[id as usize] > 0 {
             self.filter.push_back((now, id));
@@ -169,6 +183,9 @@ impl Policy for Sfs {
             job.charge(job.phase);
         }
         self.end_turns(now, jobs, ended);
+        for id in ended.iter() {
+            self.blocked[*id as usize] = now;
+        }
     }
 
     fn settle(&mut self, now: Time, jobs: &mut [Job]) {
