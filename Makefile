@@ -8,7 +8,7 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # command line or in the environment, they reach it by themselves.
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm bench microbench lint install uninstall clean distclean
+.PHONY: help build demo test test-unit test-vm bench peers paper microbench lint install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,7 @@ test-unit: ## only what needs no virtual machine
 	@scripts/setup-host build test
 	cd userspace && $(CARGO) test --release --locked --workspace
 	scripts/test.sh
+	scripts/test-bench
 	packaging/test.sh
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
@@ -39,6 +40,10 @@ test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases
 bench: build ## any schedulers on any workload; variables: see scripts/bench
 	@scripts/setup-host vm
 	@scripts/bench
+
+peers: ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
+	@scripts/setup-host build
+	@scripts/peers $(NAME)
 
 microbench: ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim

@@ -9,33 +9,14 @@
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=scripts/lib/check.sh
+source "$here/lib/check.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Readable for the user that stands in for everybody but root.
 chmod 755 "$work"
 bin=$work/bin log=$work/log
-passed=0 failed=0 skipped=0
 unset BPF_CLANG
-
-# check NAME COMMAND...: passes if the command succeeds; its output is shown
-# only if not.
-check() {
-    local name=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        passed=$((passed + 1))
-        echo "ok      $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $name"
-        printf '%s\n' "$output" | sed 's/^/        /'
-    fi
-}
-
-skip() {
-    skipped=$((skipped + 1))
-    echo "skipped $1: $2"
-}
 
 # check_as_root NAME COMMAND...: as check, where this can be tried.
 check_as_root() {
@@ -111,18 +92,6 @@ run() {
 
 run_as_user() {
     setpriv --reuid 65534 --regid 65534 --clear-groups env PATH="$bin" "$work/scripts/$1" "${@:2}"
-}
-
-# fails_with TEXT COMMAND...: fails, and says TEXT.
-fails_with() {
-    local text=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        echo "succeeded: $output"
-        return 1
-    fi
-    echo "$output"
-    [[ $output == *"$text"* ]]
 }
 
 logged() {
@@ -311,5 +280,4 @@ else
     skip 'scripts pass shellcheck' 'no shellcheck here'
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed -eq 0 ]]
+conclude_checks

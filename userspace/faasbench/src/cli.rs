@@ -13,7 +13,7 @@ use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The exit code of a run whose result is written, but whose scheduler did not
@@ -104,7 +104,16 @@ struct RunArgs {
 #[derive(Debug, Args)]
 struct SummarizeArgs {
     /// The result
-    result: PathBuf,
+    #[arg(required_unless_present = "lost")]
+    result: Option<PathBuf>,
+    /// There is no result since the machine was lost: what happened to it
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with = "result",
+        requires = "scheduler"
+    )]
+    lost: Option<String>,
     /// The trace that it is a result of
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
@@ -224,27 +233,31 @@ fn one_line(summary: &Summary) -> String {
 
 fn summarize(args: SummarizeArgs) -> Result<()> {
     let trace = Trace::read(&args.trace)?;
-    let bytes = input::read(&args.result)?;
-    let file = args.result.display().to_string();
-    let records = result::parse(&file, &bytes, &trace.invocations)?;
+    let records = match &args.result {
+        Some(path) => {
+            let bytes = input::read(path)?;
+            result::parse(&path.display().to_string(), &bytes, &trace.invocations)?
+        }
+        None => Vec::new(),
+    };
     let sink = Sink::open(&args.output)?;
     let kernel = args.kernel.unwrap_or_else(kernel_release);
-    let stem = args.result.file_stem().unwrap_or_default();
+    let stem = args.result.as_deref().and_then(Path::file_stem);
     let name = args
         .scheduler
-        .unwrap_or_else(|| stem.to_string_lossy().into_owned());
+        .unwrap_or_else(|| stem.unwrap_or_default().to_string_lossy().into_owned());
     let setting = Setting {
         cpus: args.cpus,
         scheduler: SchedulerInfo {
             name,
             version: args.scheduler_version.unwrap_or_else(|| kernel.clone()),
             args: args.scheduler_args,
-            status: if records.is_empty() {
-                Status::NotLoaded
-            } else {
-                Status::Ok
+            status: match &args.lost {
+                Some(_) => Status::Lost,
+                None if records.is_empty() => Status::NotLoaded,
+                None => Status::Ok,
             },
-            detail: String::new(),
+            detail: args.lost.unwrap_or_default(),
         },
         kernel,
         accel: args.accel,

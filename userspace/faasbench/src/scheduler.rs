@@ -38,6 +38,8 @@ pub enum Status {
     Reloaded,
     /// It measured well, but did not exit with 0 on SIGINT.
     BadExit,
+    /// The machine crashed, hung or was given up: nothing came back from it.
+    Lost,
 }
 
 /// What the user asked for.

@@ -104,6 +104,7 @@ fn name(row: &Summary) -> String {
         Status::Ejected => format!("{name} (ejected)"),
         Status::Reloaded => format!("{name} (reloaded)"),
         Status::BadExit => format!("{name} (bad exit)"),
+        Status::Lost => format!("{name} (lost)"),
     }
 }
 

@@ -13,6 +13,7 @@ pub fn status(status: Status) -> &'static str {
         Status::Ejected => "gone during the replay, the rest ran under EEVDF",
         Status::Reloaded => "loaded anew during the replay",
         Status::BadExit => "measured, but did not exit well",
+        Status::Lost => "lost with its machine, nothing was measured",
     }
 }
 
@@ -61,7 +62,8 @@ fn trouble(row: &Summary) -> Option<String> {
         }
         parts.push(what);
     }
-    if row.failed > 0 && row.scheduler.status != Status::NotLoaded {
+    let unmeasured = [Status::NotLoaded, Status::Lost].contains(&row.scheduler.status);
+    if row.failed > 0 && !unmeasured {
         let all = row.trace.invocations;
         parts.push(format!("{} of {all} invocations failed", row.failed));
     }

@@ -1,0 +1,42 @@
+# shellcheck shell=bash
+# What the tests of the scripts share. Sourced, not run.
+
+passed=0 failed=0 skipped=0
+
+# check NAME COMMAND...: passes if the command succeeds; its output is shown
+# only if not.
+check() {
+    local name=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+        echo "ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name"
+        printf '%s\n' "$output" | sed 's/^/        /'
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1: $2"
+}
+
+# fails_with TEXT COMMAND...: fails, and says TEXT.
+fails_with() {
+    local text=$1 output
+    shift
+    if output=$("$@" 2>&1); then
+        echo "succeeded: $output"
+        return 1
+    fi
+    echo "$output"
+    [[ $output == *"$text"* ]]
+}
+
+# The last line of a test, and its exit status.
+conclude_checks() {
+    echo "$passed passed, $failed failed, $skipped skipped"
+    [[ $failed -eq 0 ]]
+}
