@@ -45,6 +45,10 @@ peers: ## the sched_ext schedulers to compare with, for make bench; NAME="scx_fl
 	@scripts/setup-host build
 	@scripts/peers $(NAME)
 
+paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
+	@scripts/setup-host vm
+	@userspace/target/release/sfs_paper run
+
 microbench: ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
 

@@ -22,7 +22,7 @@ start_row() {
     [[ -z $binary ]] || options+=(--in "$binary:/bin/$name")
     [[ -z $args ]] || command+=(--scheduler-args "$args")
     setpriv --pdeathsig TERM vm/run "${options[@]}" --env "FAASBENCH_ACCEL=$ACCEL" --in "$FAASBENCH" \
-        --in "$trace:/${trace##*/}" --out "/out:$run" -- "${command[@]}" >"$run/output" 2>&1 </dev/null &
+        --in "$trace:/${trace##*/}" --out "/out:$run" -- "${command[@]}" >"$run/output" 2>"$run/errors" </dev/null &
     row_of[$!]=$row since[$!]=$SECONDS
     [[ -t 2 ]] || say "$row: booting a VM ($CPUS CPUs, $ACCEL) and replaying"
 }
@@ -39,7 +39,7 @@ simulate_row() {
             "$FAASBENCH" summarize "$run/$row.csv" --trace "$trace" --cpus "$CPUS" --scheduler "$row" \
                 --scheduler-version "$("$SFS_SIM" --version)" --scheduler-args "$args" \
                 --kernel simulated --accel simulated --output "$run/$row.json"
-    } >"$run/output" 2>&1 || status=$?
+    } >"$run/output" 2>"$run/errors" || status=$?
     finish_row "$row" "$status" 0
 }
 
@@ -47,19 +47,18 @@ simulate_row() {
 # the next run.
 lose_row() {
     local row=$1 run=$STATE/$1.run
-    "$FAASBENCH" summarize --lost "$2" /dev/null --trace "$trace" --cpus "$CPUS" --scheduler "$row" \
+    "$FAASBENCH" summarize --lost "$2" --trace "$trace" --cpus "$CPUS" --scheduler "$row" \
         --scheduler-version unknown --scheduler-args "$(setting ARGS "$row")" --kernel unknown --accel "$ACCEL" \
         --output "$OUT/$row.json"
-    troubles+=("$row: $2")
-    cp "$run/output" "$OUT/$row.log"
+    troubles+=("$row (lost): $2")
+    cat "$run/output" "$run/errors" >"$OUT/$row.log"
     [[ ! -e $run/$row.console ]] || mv "$run/$row.console" "$OUT/"
     rm -rf "$run"
 }
 
-# detail ROW: what its summary says went wrong, or nothing.
-detail() {
-    grep -q '"status": "ok"' "$OUT/$1.json" ||
-        sed -n '/^ *"detail": /{s/^ *"detail": "\(.*\)",\{0,1\}$/\1/p;q}' "$OUT/$1.json"
+# field ROW NAME: the text that its summary has under the first such name.
+field() {
+    sed -n "/^ *\"$2\": /{s/^ *\"$2\": \"\(.*\)\",\{0,1\}$/\1/p;q}" "$OUT/$1.json"
 }
 
 # finish_row ROW STATUS TOOK: moves what it left to its place. Exit status 3 of
@@ -69,12 +68,14 @@ finish_row() {
     rows_done=$((rows_done + 1))
     clear_line
     if [[ ! -s $run/$row.json ]] || ((status != 0 && status != 3)); then
-        name=$(tail -n 1 "$run/output")
+        name=$(tail -n 1 "$run/errors")
+        name=${name//--timeout/TIMEOUT}
         lose_row "$row" "no result came back, exit status $status${name:+: $name}"
         say "$row ($rows_done of $rows_total): no result came back after $3 s; $OUT/$row.log says more"
         return
     fi
     cat "$run/output"
+    cat "$run/errors" >&2
     for name in csv log console json; do
         [[ ! -e $run/$row.$name ]] || mv "$run/$row.$name" "$OUT/"
     done
@@ -85,9 +86,9 @@ finish_row() {
 
 # note_trouble ROW: remembers it if its scheduler did not load or did not stay.
 note_trouble() {
-    local why
-    why=$(detail "$1")
-    grep -q '"status": "ok"' "$OUT/$1.json" || troubles+=("$1: ${why:-see its summary}")
+    local status
+    status=$(field "$1" status)
+    [[ $status == ok ]] || troubles+=("$1 ($status): $(field "$1" detail)")
 }
 
 # keep_row ROW: counts one that an earlier run has finished.

@@ -1,0 +1,88 @@
+//! Transient overload: groups of invocations that arrive at once.
+
+use super::{turnaround_table, Drawn, Figure};
+use crate::chart::{Chart, Series};
+use crate::data::{Measured, Run};
+use crate::plan::{row, with, Setting};
+use crate::stats::{mean, quantile, sorted};
+use crate::table::{ms, Table};
+
+/// Invocations that one point of the timeline is the mean of.
+const WINDOW: usize = 25;
+
+/// SFS's figure 12.
+pub const FIGURE_12: Figure = Figure {
+    id: "12",
+    title: "Overload: spikes of arrivals, with and without fair-only mode",
+    published: &[],
+    settings: |size| {
+        let rows = [
+            row("eevdf"),
+            row("scx_sfs"),
+            with("scx_sfs+no-overload", "--no-overload"),
+            row("sfs"),
+            row("sfs-no-hybrid"),
+        ];
+        // Three spikes with a tenth of the invocations each.
+        let spikes = format!(
+            "--spikes 3 --spike-invocations {}",
+            (size.invocations / 10).max(2)
+        );
+        let setting = Setting::table1(size, 0.8, &rows);
+        vec![setting.with_options("spikes", "three spikes", &spikes)]
+    },
+    draw: |measured, _| {
+        let one = &measured[0];
+        Ok(Drawn {
+            tables: vec![turnaround_table("turnaround", one), delays(one)],
+            charts: vec![timeline(one)],
+            notes: vec![format!(
+                "A point of the timeline is the mean of {WINDOW} invocations that arrived one after the other."
+            )],
+        })
+    },
+    needs_traces: false,
+};
+
+/// Queueing delays in milliseconds, in the order of arrival.
+fn waits(run: &Run) -> Vec<f64> {
+    let wait = |one: &crate::data::Record| Some((one.start_us? - one.arrival_us) as f64 / 1e3);
+    run.records.iter().filter_map(wait).collect()
+}
+
+fn delays(measured: &Measured) -> Table {
+    let columns = ["scheduler", "mean, ms", "p50, ms", "p99, ms", "longest, ms"];
+    let mut table = Table::new("delay", "Queueing delay to the first run", &columns);
+    for run in &measured.runs {
+        let all = sorted(waits(run));
+        let mut cells = vec![
+            run.label(),
+            ms(if all.is_empty() { f64::NAN } else { mean(&all) }),
+        ];
+        cells.extend([0.5, 0.99, 1.0].map(|share| ms(quantile(&all, share))));
+        table.push(cells);
+    }
+    table
+}
+
+fn timeline(measured: &Measured) -> Chart {
+    let line = |run: &Run| {
+        let point = |group: &[crate::data::Record]| {
+            let end = |one: &crate::data::Record| Some((one.end_us? - one.arrival_us) as f64 / 1e3);
+            let values: Vec<f64> = group.iter().filter_map(end).collect();
+            (!values.is_empty()).then(|| (group[0].arrival_us as f64 / 1e6, mean(&values)))
+        };
+        Series {
+            name: run.label(),
+            points: run.records.chunks(WINDOW).filter_map(point).collect(),
+        }
+    };
+    Chart {
+        name: "timeline".into(),
+        title: format!("Turnaround over time, {}", measured.title),
+        x: "arrival, s".into(),
+        y: "turnaround, ms".into(),
+        log_x: false,
+        series: measured.runs.iter().map(line).collect(),
+    }
+}

@@ -1,0 +1,53 @@
+//! All schedulers side by side, at the size of `make bench`.
+
+use super::{turnaround_chart, turnaround_table, Drawn, Figure};
+use crate::plan::{row, Setting, Source};
+
+/// The peers.
+pub const FIGURE: Figure = Figure {
+    id: "peers",
+    title: "Other sched_ext schedulers on the same trace",
+    published: &[],
+    settings: |size| {
+        let rows = [
+            "eevdf",
+            "fifo",
+            "rr",
+            "batch",
+            "ideal",
+            "srtf",
+            "scx_sfs",
+            "scx_bpfland",
+            "scx_flash",
+            "scx_cosmos",
+            "scx_rusty",
+            "scx_p2dq",
+            "scx_lavd",
+            "scx_flow",
+        ];
+        vec![Setting {
+            name: "peers".into(),
+            title: "Table I a quarter as long, load 1.0, 4 CPUs".into(),
+            source: Source::Generated {
+                workload: "table1",
+                load: 1.0,
+                scale: 0.25,
+                options: String::new(),
+            },
+            rows: rows.map(row).to_vec(),
+            invocations: size.invocations.min(400),
+            cpus: 4,
+        }]
+    },
+    draw: |measured, _| {
+        Ok(Drawn {
+            tables: vec![turnaround_table("turnaround", &measured[0])],
+            charts: vec![turnaround_chart("turnaround", &measured[0])],
+            notes: vec![
+                "Each with its defaults; make peers builds them in the versions that it says."
+                    .into(),
+            ],
+        })
+    },
+    needs_traces: false,
+};

@@ -1,0 +1,13 @@
+//! The program.
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sfs_paper::cli::Cli::parse()
+        .execute()
+        .unwrap_or_else(|error| {
+            eprintln!("paper: {error:#}");
+            ExitCode::FAILURE
+        })
+}

@@ -1,0 +1,105 @@
+//! What has to be measured: settings of `scripts/bench`, each with a folder of
+//! its own. Figures that need the same setting share it, and with it the rows.
+
+/// How large the measurements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Invocations in each setting.
+    pub invocations: u32,
+    /// Invocations of the headline.
+    pub headline: u32,
+    /// CPUs of the virtual machine.
+    pub cpus: u32,
+    /// Seed of the workloads.
+    pub seed: u64,
+}
+
+/// Where a setting's trace comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A workload of `faasbench gen`, with these further options.
+    Generated {
+        /// The workload.
+        workload: &'static str,
+        /// Offered load.
+        load: f64,
+        /// Factor on the durations.
+        scale: f64,
+        /// More options, separated by spaces.
+        options: String,
+    },
+    /// A list of fc-microbenchmark, converted.
+    Fc {
+        /// The list's name without folder and `.txt`.
+        list: &'static str,
+        /// Offered load.
+        load: f64,
+        /// Factor on the durations.
+        scale: f64,
+    },
+}
+
+/// One row: a scheduler, perhaps with a label, and its options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its name as `scripts/bench` takes it.
+    pub name: &'static str,
+    /// Its options.
+    pub options: &'static str,
+}
+
+/// A row without options.
+pub const fn row(name: &'static str) -> Row {
+    Row { name, options: "" }
+}
+
+/// A row with options.
+pub const fn with(name: &'static str, options: &'static str) -> Row {
+    Row { name, options }
+}
+
+/// One call of `scripts/bench`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Its folder.
+    pub name: String,
+    /// What it is in a few words, for headings.
+    pub title: String,
+    /// Its trace.
+    pub source: Source,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// Number of invocations.
+    pub invocations: u32,
+    /// Number of CPUs.
+    pub cpus: u32,
+}
+
+impl Setting {
+    /// Table I of the SFS paper, unscaled, at this load.
+    pub fn table1(size: Size, load: f64, rows: &[Row]) -> Self {
+        Self {
+            name: format!("table1-load{load:.2}"),
+            title: format!("load {load}"),
+            source: Source::Generated {
+                workload: "table1",
+                load,
+                scale: 1.0,
+                options: String::new(),
+            },
+            rows: rows.to_vec(),
+            invocations: size.invocations,
+            cpus: size.cpus,
+        }
+    }
+
+    /// The same with further options of the workload.
+    pub fn with_options(mut self, name: &str, title: &str, more: &str) -> Self {
+        self.name = format!("{}-{name}", self.name);
+        self.title = format!("{}, {title}", self.title);
+        if let Source::Generated { options, .. } = &mut self.source {
+            *options = more.to_string();
+        }
+        self
+    }
+}

@@ -1,0 +1,204 @@
+//! Puts a figure into files: Markdown, CSV and SVG.
+
+use crate::data::Measured;
+use crate::figures::{Drawn, Figure};
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The name of the text of a figure in its folder.
+pub const TEXT: &str = "figure.md";
+
+/// Writes everything of `drawn` into `folder`, whose earlier content goes.
+///
+/// # Errors
+/// If a file cannot be written, or there is nothing to draw.
+pub fn figure(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> Result<()> {
+    let fresh = folder.with_extension("new");
+    let cannot = || format!("cannot write to {}", folder.display());
+    if fresh.exists() {
+        std::fs::remove_dir_all(&fresh).with_context(cannot)?;
+    }
+    std::fs::create_dir_all(&fresh).with_context(cannot)?;
+    let put = |name: String, content: &[u8]| {
+        std::fs::write(fresh.join(name), content).with_context(cannot)
+    };
+    for table in &drawn.tables {
+        put(format!("table-{}.csv", table.name), &table.csv()?)?;
+    }
+    for chart in &drawn.charts {
+        put(format!("{}.svg", chart.name), chart.svg()?.as_bytes())?;
+        put(format!("{}.csv", chart.name), &chart.csv()?)?;
+    }
+    put(TEXT.to_string(), text(figure, drawn, measured).as_bytes())?;
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(cannot)?;
+    }
+    std::fs::rename(&fresh, folder).with_context(cannot)
+}
+
+/// The figure as Markdown; pictures are named as in its folder.
+fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
+    let mut text = format!("{}\n", provenance(measured));
+    for sentence in figure.published {
+        let _ = write!(text, "\nPublished: {sentence}.\n");
+    }
+    for table in &drawn.tables {
+        let _ = write!(text, "\n{}", table.markdown());
+    }
+    for chart in &drawn.charts {
+        let _ = write!(text, "\n![{}]({}.svg)\n", chart.title, chart.name);
+    }
+    for run in measured.iter().flat_map(|one| &one.runs) {
+        if let Some(trouble) = run.trouble() {
+            let _ = write!(text, "\nNo clean measurement: {trouble}.\n");
+        }
+    }
+    for note in &drawn.notes {
+        let _ = write!(text, "\n{note}\n");
+    }
+    text
+}
+
+/// What was measured, on what.
+fn provenance(measured: &[Measured]) -> String {
+    let Some(first) = measured.first() else {
+        return String::new();
+    };
+    let mut parts = vec![
+        format!("{} invocations", first.trace.len()),
+        format!("{} CPUs", first.cpus),
+    ];
+    let live = measured
+        .iter()
+        .flat_map(|one| &one.runs)
+        .find(|run| !run.is_simulated());
+    if let Some(run) = live {
+        parts.push(format!("Linux {}", run.summary.kernel));
+        parts.push(run.summary.accel.clone());
+    }
+    let own = measured
+        .iter()
+        .flat_map(|one| &one.runs)
+        .find(|run| run.name.starts_with("scx_sfs"));
+    if let Some(run) = own {
+        parts.push(format!("scx_sfs {}", run.summary.scheduler.version));
+    }
+    let loads: Vec<String> = measured
+        .iter()
+        .filter_map(|one| one.runs.first()?.summary.trace.offered_load)
+        .map(|load| format!("{load:.3}"))
+        .collect();
+    parts.push(format!("offered load {}", loads.join(", ")));
+    format!("Measured: {}.", parts.join(", "))
+}
+
+/// Fills the figures into the text of a document, between the lines
+/// `<!-- figure ID -->` and `<!-- end of figure ID -->`. What has not been
+/// measured stays as it is. Pictures go to `pictures`, which the document
+/// calls by its last part. Returns how many were filled in.
+///
+/// # Errors
+/// If a mark has no end, or a file cannot be copied.
+pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, usize)> {
+    let mut filled = String::new();
+    let mut count = 0;
+    let mut rest = document;
+    while let Some((before, id, inner, after)) = next_mark(rest)? {
+        filled += before;
+        let folder = figures.join(id);
+        let _ = write!(filled, "<!-- figure {id} -->\n");
+        match std::fs::read_to_string(folder.join(TEXT)) {
+            Ok(text) => {
+                filled += &adopt(&text, id, &folder, pictures)?;
+                count += 1;
+            }
+            Err(_) => filled += inner,
+        }
+        let _ = write!(filled, "<!-- end of figure {id} -->\n");
+        rest = after;
+    }
+    filled += rest;
+    Ok((filled, count))
+}
+
+/// What is before the next mark, its id, what it holds, and what comes after.
+fn next_mark(text: &str) -> Result<Option<(&str, &str, &str, &str)>> {
+    const OPEN: &str = "<!-- figure ";
+    const CLOSE: &str = " -->\n";
+    let Some(start) = text.find(OPEN) else {
+        return Ok(None);
+    };
+    let behind = &text[start + OPEN.len()..];
+    let (id, inner) = behind
+        .split_once(CLOSE)
+        .context("a mark is not closed by -->")?;
+    let end = format!("<!-- end of figure {id}{CLOSE}");
+    let (inner, after) = inner
+        .split_once(end.as_str())
+        .with_context(|| format!("figure {id} has no line {}", end.trim()))?;
+    Ok(Some((&text[..start], id, inner, after)))
+}
+
+/// The text of a figure with its pictures copied and called by their new names.
+fn adopt(text: &str, id: &str, folder: &Path, pictures: &Path) -> Result<String> {
+    let cannot = || format!("cannot copy the pictures of figure {id}");
+    std::fs::create_dir_all(pictures).with_context(cannot)?;
+    let base = pictures.file_name().map(PathBuf::from).unwrap_or_default();
+    let mut adopted = text.to_string();
+    let entries = std::fs::read_dir(folder).with_context(cannot)?;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.extension().is_none_or(|extension| extension != "svg") {
+            continue;
+        }
+        let own = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{id}-{own}");
+        std::fs::copy(&path, pictures.join(&name)).with_context(cannot)?;
+        let target = base.join(&name);
+        adopted = adopted.replace(&format!("({own})"), &format!("({})", target.display()));
+    }
+    Ok(adopted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_filled_where_something_was_measured() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("figures/6");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(TEXT), "new\n![x](load1.00.svg)\n").unwrap();
+        std::fs::write(folder.join("load1.00.svg"), "<svg/>").unwrap();
+        let document = "a\n<!-- figure 6 -->\nold\n<!-- end of figure 6 -->\nb\n\
+                        <!-- figure 7 -->\nkept\n<!-- end of figure 7 -->\nc\n";
+        let pictures = dir.path().join("docs/results");
+        let (filled, count) = fill(document, &dir.path().join("figures"), &pictures).unwrap();
+        assert_eq!(count, 1);
+        let want = "a\n<!-- figure 6 -->\nnew\n![x](results/6-load1.00.svg)\n<!-- end of figure 6 -->\nb\n\
+                    <!-- figure 7 -->\nkept\n<!-- end of figure 7 -->\nc\n";
+        assert_eq!(filled, want);
+        assert!(pictures.join("6-load1.00.svg").exists());
+        // Again: the same.
+        assert_eq!(
+            fill(&filled, &dir.path().join("figures"), &pictures)
+                .unwrap()
+                .0,
+            want
+        );
+    }
+
+    #[test]
+    fn a_mark_without_an_end_is_an_error() {
+        let said = fill(
+            "<!-- figure 6 -->\nold\n",
+            Path::new("/none"),
+            Path::new("/none"),
+        );
+        assert!(said
+            .unwrap_err()
+            .to_string()
+            .contains("figure 6 has no line"));
+    }
+}
