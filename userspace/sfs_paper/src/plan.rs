@@ -80,7 +80,7 @@ impl Setting {
     pub fn table1(size: Size, load: f64, rows: &[Row]) -> Self {
         Self {
             name: format!("table1-load{load:.2}"),
-            title: format!("load {load}"),
+            title: format!("load {load:?}"),
             source: Source::Generated {
                 workload: "table1",
                 load,

@@ -107,7 +107,7 @@ pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, 
     while let Some((before, id, inner, after)) = next_mark(rest)? {
         filled += before;
         let folder = figures.join(id);
-        let _ = write!(filled, "<!-- figure {id} -->\n");
+        let _ = writeln!(filled, "<!-- figure {id} -->");
         match std::fs::read_to_string(folder.join(TEXT)) {
             Ok(text) => {
                 filled += &adopt(&text, id, &folder, pictures)?;
@@ -115,7 +115,7 @@ pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, 
             }
             Err(_) => filled += inner,
         }
-        let _ = write!(filled, "<!-- end of figure {id} -->\n");
+        let _ = writeln!(filled, "<!-- end of figure {id} -->");
         rest = after;
     }
     filled += rest;
