@@ -21,7 +21,10 @@ common_manifest() {
 # are looked at once.
 machine_manifest() {
     local image=$KERNEL
-    [[ -f $image ]] || image=$(vm/fetch-kernel ${KERNEL:+"$KERNEL"})/vmlinuz
+    if [[ ! -f $image ]]; then
+        image=$(vm/fetch-kernel ${KERNEL:+"$KERNEL"}) || exit 2
+        image+=/vmlinuz
+    fi
     printf '%s\n' "kernel $(digest "$image")" "accel $ACCEL" "sandbox $SANDBOX" "benchmark $(digest "$FAASBENCH")" \
         "machine $(digest vm/{run,init,build-initrd,lib.sh,qemu.sh})"
 }
