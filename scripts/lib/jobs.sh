@@ -16,6 +16,9 @@ start_row() {
     local name args
     local -a options=(--accel "$ACCEL" --cpus "$CPUS" --quiet --timeout "$TIMEOUT" --console "$run/$row.console")
     local -a command=(faasbench run --trace "/${trace##*/}" --scheduler "$(base "$row")" --name "$row" --cpus "$CPUS" --out /out)
+    local -a sandbox
+    read -ra sandbox <<<"${SANDBOX_ARGS:-}"
+    command+=(--sandbox "$SANDBOX" "${sandbox[@]}")
     binary=$(program "$row") args=$(setting ARGS "$row") name=$(base "$row")
     begin "$row"
     [[ -z $KERNEL ]] || options+=(--kernel "$KERNEL")

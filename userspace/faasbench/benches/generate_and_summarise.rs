@@ -33,6 +33,7 @@ fn setting() -> Setting {
         },
         kernel: String::new(),
         accel: String::new(),
+        sandbox: None,
     }
 }
 
@@ -49,6 +50,7 @@ fn alone((id, invocation): (usize, &Invocation)) -> Record {
         voluntary_switches: 1,
         involuntary_switches: 0,
         exit: Exit::Code(0),
+        runqueue_wait_us: None,
     }
 }
 

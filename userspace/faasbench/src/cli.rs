@@ -2,8 +2,10 @@
 
 mod convert;
 mod gen;
+mod sandbox;
 
 use crate::input;
+use crate::kind::{Blocking, Defaults, Work};
 use crate::output::{note, print, Sink};
 use crate::report;
 use crate::result;
@@ -99,6 +101,21 @@ struct RunArgs {
     /// How the machine's CPUs are made, for the summary: icount, tcg, kvm, ...
     #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
     accel: String,
+    #[command(flatten, next_help_heading = "What functions do")]
+    kinds: KindArgs,
+    #[command(flatten, next_help_heading = "Sandboxes")]
+    sandboxes: sandbox::SandboxArgs,
+}
+
+/// What phases do where the trace leaves it open.
+#[derive(Debug, Args)]
+struct KindArgs {
+    /// What cpu phases do that do not say so themselves, as cpu:5000@fib
+    #[arg(long, value_enum, default_value_t = Work::Spin, value_name = "KIND")]
+    work: Work,
+    /// What io phases do that do not say so themselves, as io:5000@pipe
+    #[arg(long, value_enum, default_value_t = Blocking::Sleep, value_name = "KIND")]
+    io_kind: Blocking,
 }
 
 #[derive(Debug, Args)]
@@ -203,9 +220,22 @@ fn run(args: RunArgs) -> Result<ExitCode> {
         cpus: args.cpus,
         out: args.out,
         accel: args.accel,
+        sandboxes: args.sandboxes.read(args.cpus)?,
+        defaults: Defaults {
+            work: args.kinds.work,
+            blocking: args.kinds.io_kind,
+        },
     };
     let summary = run.execute()?;
     print(format!("{}\n", one_line(&summary)).as_bytes())?;
+    if let Some(lag) = summary.arrival_lag.filter(|lag| lag.late) {
+        note(&format!(
+            "{}: late: invocations were started so long after their arrivals that it makes up \
+             {:.1} % of the turnaround of the short ones; this machine cannot generate the load",
+            summary.scheduler.name,
+            lag.of_short_turnaround * 100.0
+        ));
+    }
     let scheduler = &summary.scheduler;
     if scheduler.status == Status::Ok {
         return Ok(ExitCode::SUCCESS);
@@ -261,6 +291,7 @@ fn summarize(args: SummarizeArgs) -> Result<()> {
         },
         kernel,
         accel: args.accel,
+        sandbox: None,
     };
     let summary = summarise(&trace, &records, &setting, &[]);
     sink.commit(json::to_text(&summary)?.as_bytes())

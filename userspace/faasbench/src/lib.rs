@@ -2,7 +2,8 @@
 //! summarise and plot.
 //!
 //! A [`trace`] says what arrives when and what it needs. [`workload`] makes
-//! traces, [`convert`] reads those of others. [`run`] sets a scheduler up
+//! traces, [`convert`] reads those of others; [`kind`] and [`work`] are about
+//! what functions do in their time. [`run`] sets a scheduler up
 //! ([`scheduler`]), has the trace replayed by a process of its own
 //! ([`replay`]) and writes what it measured ([`result`]). [`summary`] does the
 //! arithmetic on one result, [`report`] compares several summaries.
@@ -11,6 +12,7 @@ pub mod cli;
 pub mod convert;
 pub mod fib;
 pub mod input;
+pub mod kind;
 pub mod output;
 pub mod replay;
 pub mod report;
@@ -19,4 +21,5 @@ pub mod run;
 pub mod scheduler;
 pub mod summary;
 pub mod trace;
+pub mod work;
 pub mod workload;

@@ -2,16 +2,25 @@
 
 use clap::Parser;
 use faasbench::cli::Cli;
-use faasbench::replay::{dispatcher, DISPATCH};
+use faasbench::replay::{dispatcher, keeper, peer, DISPATCH, KEEP, PEER};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Before the command line is parsed: the dispatcher's memory must stay
-    // small, because every invocation is forked from it.
+    // Before the command line is parsed: the memory of these processes must
+    // stay small, because every invocation is forked from one of them.
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == DISPATCH) {
-        let board = args.next().unwrap_or_default();
-        return dispatcher::main(&board.to_string_lossy());
+    let role = args.next().unwrap_or_default();
+    let mut next = || {
+        args.next()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    match role.to_str() {
+        Some(DISPATCH) => return dispatcher::main(&next()),
+        Some(KEEP) => return keeper::main(&next(), &next()),
+        Some(PEER) => return peer::main(),
+        _ => {}
     }
     match Cli::parse().execute() {
         Ok(code) => code,

@@ -8,6 +8,14 @@
 //! code, `signal:N` if a signal ended it, or `fork:ERRNO` if it could not be
 //! started. `start_us` and `end_us` are empty where an invocation did not get
 //! that far; only rows with `exit` other than 0 may have empty times.
+//! `runqueue_wait_us` is the time for which it was runnable without running,
+//! until it completed, as the kernel counts it (`/proc/PID/schedstat`); empty
+//! if unknown. Files of before it was measured end with the column `exit`.
+//!
+//! For a warm sandbox, `cpu_us`, switches and `runqueue_wait_us` are what came
+//! on top since the sandbox had served the request before, so waiting for this
+//! one is in them; an invocation failed with code N if its work did with errno
+//! N, or if its sandbox ended before it had answered, as that did.
 
 use crate::input::{self, InputError, MAX_US};
 use crate::trace::Invocation;
@@ -15,7 +23,11 @@ use std::fmt::{self, Write};
 
 /// The first line of a result.
 pub const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
-                          voluntary_switches,involuntary_switches,exit";
+                          voluntary_switches,involuntary_switches,exit,runqueue_wait_us";
+
+/// The first line of a result without run-queue waits, which is read as well.
+const HEADER_WITHOUT_WAIT: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
+                                   voluntary_switches,involuntary_switches,exit";
 
 /// How an invocation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +73,8 @@ pub struct Record {
     pub involuntary_switches: u64,
     /// How it ended.
     pub exit: Exit,
+    /// Time for which it was runnable without running, in microseconds.
+    pub runqueue_wait_us: Option<u64>,
 }
 
 impl Record {
@@ -81,7 +95,7 @@ pub fn to_csv(records: &[Record]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{}",
             one.id,
             one.function,
             one.arrival_us,
@@ -92,6 +106,7 @@ pub fn to_csv(records: &[Record]) -> String {
             one.voluntary_switches,
             one.involuntary_switches,
             one.exit,
+            time(one.runqueue_wait_us),
         );
     }
     text
@@ -110,13 +125,18 @@ pub fn parse(file: &str, bytes: &[u8], trace: &[Invocation]) -> Result<Vec<Recor
         line,
         message,
     };
-    if lines[0].1 != HEADER {
+    let columns = match lines[0].1 {
+        HEADER => 11,
+        HEADER_WITHOUT_WAIT => 10,
+        _ => 0,
+    };
+    if columns == 0 {
         let found = input::shorten(lines[0].1, 60);
         return Err(at(1, format!("the header is `{found}`, want `{HEADER}`")));
     }
     let mut records = Vec::with_capacity(lines.len() - 1);
     for (line, text) in &lines[1..] {
-        let record = parse_row(text)
+        let record = parse_row(text, columns)
             .and_then(|record| check(record, records.len(), trace))
             .map_err(|message| at(*line, message))?;
         records.push(record);
@@ -132,13 +152,15 @@ pub fn parse(file: &str, bytes: &[u8], trace: &[Invocation]) -> Result<Vec<Recor
     Ok(records)
 }
 
-fn parse_row(text: &str) -> Result<Record, String> {
+fn parse_row(text: &str, columns: usize) -> Result<Record, String> {
     let fields: Vec<&str> = text.split(',').collect();
+    let wrong = || format!("want {columns} fields, found {}", fields.len());
+    if fields.len() != columns {
+        return Err(wrong());
+    }
     let [id, function, arrival, start, end, cpu, service, voluntary, involuntary, exit] =
-        fields[..]
-    else {
-        return Err(format!("want 10 fields, found {}", fields.len()));
-    };
+        *fields.first_chunk().ok_or_else(wrong)?;
+    let wait = fields.get(10).unwrap_or(&"");
     let optional = |what: &str, text: &str| match text {
         "" => Ok(None),
         text => input::number(what, text, MAX_US).map(Some),
@@ -154,6 +176,7 @@ fn parse_row(text: &str) -> Result<Record, String> {
         voluntary_switches: input::number("voluntary switches", voluntary, MAX_US)?,
         involuntary_switches: input::number("involuntary switches", involuntary, MAX_US)?,
         exit: parse_exit(exit)?,
+        runqueue_wait_us: optional("run-queue wait", wait)?,
     })
 }
 
@@ -215,8 +238,8 @@ mod tests {
     fn what_is_written_reads_back() {
         for rows in [
             "",
-            "0,f,5,6,17,11,10,1,2,0\n1,g,6,7,30,21,20,0,0,signal:9\n",
-            "0,f,5,6,,3,10,0,1,7\n1,g,6,,,0,20,0,0,fork:11\n",
+            "0,f,5,6,17,11,10,1,2,0,4\n1,g,6,7,30,21,20,0,0,signal:9,\n",
+            "0,f,5,6,,3,10,0,1,7,0\n1,g,6,,,0,20,0,0,fork:11,\n",
         ] {
             let records = read(rows).unwrap();
             assert_eq!(to_csv(&records), format!("{HEADER}\n{rows}"));
@@ -224,8 +247,17 @@ mod tests {
     }
 
     #[test]
+    fn files_without_run_queue_waits_are_read() {
+        let rows = "0,f,5,6,17,11,10,1,2,0\n1,g,6,7,30,21,20,0,0,0\n";
+        let text = format!("{HEADER_WITHOUT_WAIT}\n{rows}");
+        let records = parse("r.csv", text.as_bytes(), &trace()).unwrap();
+        assert!(records.iter().all(|one| one.runqueue_wait_us.is_none()));
+        assert!(parse("r.csv", format!("{HEADER}\n{rows}").as_bytes(), &trace()).is_err());
+    }
+
+    #[test]
     fn only_success_with_both_times_is_completed() {
-        let records = read("0,f,5,6,17,11,10,1,2,0\n1,g,6,7,30,21,20,0,0,3\n").unwrap();
+        let records = read("0,f,5,6,17,11,10,1,2,0,\n1,g,6,7,30,21,20,0,0,3,\n").unwrap();
         assert_eq!(records[0].completed(), Some((6, 17)));
         assert_eq!(records[1].completed(), None);
     }
@@ -234,28 +266,32 @@ mod tests {
     fn a_result_of_another_trace_is_refused() {
         let cases = [
             (
-                "1,g,6,7,30,21,20,0,0,0\n",
+                "1,g,6,7,30,21,20,0,0,0,\n",
                 "r.csv:2: want the row of id 0, found id 1",
             ),
             (
-                "0,f,5,6,17,11,99,1,2,0\n",
+                "0,f,5,6,17,11,99,1,2,0,\n",
                 "r.csv:2: id 0 is another invocation in the trace",
             ),
             (
-                "0,f,5,6,17,11,10,1,2,0\n",
+                "0,f,5,6,17,11,10,1,2,0,\n",
                 "r.csv:2: the result ends after 1 of the trace's 2 invocations",
             ),
             (
-                "0,f,5,6,,11,10,1,2,0\n",
+                "0,f,5,6,,11,10,1,2,0,\n",
                 "r.csv:2: exit is 0, but start or end is missing",
             ),
             (
-                "0,f,5,4,17,11,10,1,2,0\n",
+                "0,f,5,4,17,11,10,1,2,0,\n",
                 "r.csv:2: arrival, start and end are not in this order",
             ),
-            ("0,f,5\n", "r.csv:2: want 10 fields, found 3"),
+            ("0,f,5\n", "r.csv:2: want 11 fields, found 3"),
             (
-                "0,f,5,6,17,11,10,1,2,code:0\n",
+                "0,f,5,6,17,11,10,1,2,0,x\n",
+                "r.csv:2: run-queue wait `x` is not a whole number",
+            ),
+            (
+                "0,f,5,6,17,11,10,1,2,code:0,\n",
                 "r.csv:2: exit `code:0` is not a code, signal:N or fork:ERRNO",
             ),
         ];

@@ -1,10 +1,12 @@
 //! The `run` command: sets the scheduler up, replays, writes what came out.
 
+use crate::kind::Defaults;
 use crate::output::{note, Output};
-use crate::replay::{self, realtime, Measured};
+use crate::replay::cgroup::Layout;
+use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
 use crate::result;
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
-use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
+use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
 use anyhow::{bail, Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -31,6 +33,10 @@ pub struct Run {
     pub out: PathBuf,
     /// How the machine's CPUs are made, for the summary.
     pub accel: String,
+    /// What serves the invocations.
+    pub sandboxes: Sandboxes,
+    /// What phases do where the trace leaves it open.
+    pub defaults: Defaults,
 }
 
 /// The files that a run writes, opened before anything is measured.
@@ -87,11 +93,16 @@ impl Run {
         if !session.is_loaded() {
             return Ok(Measured::default());
         }
-        let policy = self.scheduler.policy();
-        let Some(bar) = progress_bar(&self.name, trace.invocations.len()) else {
-            return replay::replay(trace, policy, pin, None);
+        let setup = Setup {
+            policy: self.scheduler.policy(),
+            pin,
+            sandboxes: self.sandboxes,
+            defaults: self.defaults,
         };
-        let measured = replay::replay(trace, policy, pin, Some(&|done| bar.set_position(done)));
+        let Some(bar) = progress_bar(&self.name, trace.invocations.len()) else {
+            return replay::replay(trace, &setup, None);
+        };
+        let measured = replay::replay(trace, &setup, Some(&|done| bar.set_position(done)));
         bar.finish_and_clear();
         measured
     }
@@ -110,8 +121,37 @@ impl Run {
             },
             kernel: kernel_release(),
             accel: self.accel.clone(),
+            sandbox: Some(sandbox_info(self.sandboxes, measured)),
         };
         summarise(trace, &measured.records, &setting, &measured.lag_ns)
+    }
+}
+
+/// What the summary says of the sandboxes.
+fn sandbox_info(sandboxes: Sandboxes, measured: &Measured) -> SandboxInfo {
+    let Sandboxes::Warm(warm) = sandboxes else {
+        return SandboxInfo {
+            kind: "process".to_string(),
+            ..SandboxInfo::default()
+        };
+    };
+    let kind = if warm.cgroup.is_some() {
+        "cgroup"
+    } else {
+        "warm"
+    };
+    let nested = warm
+        .cgroup
+        .is_some_and(|limits| limits.layout == Layout::Nested);
+    SandboxInfo {
+        kind: kind.to_string(),
+        handler: warm.forks.then(|| "fork".to_string()),
+        prestarted: Some(measured.pool.prestarted),
+        cold_starts: Some(measured.pool.cold_starts),
+        died: Some(measured.pool.died),
+        cpu_weight: warm.cgroup.map(|limits| limits.weight),
+        cpu_quota_percent: warm.cgroup.and_then(|limits| limits.quota_percent),
+        cgroup_layout: nested.then(|| "nested".to_string()),
     }
 }
 

@@ -3,11 +3,14 @@
 //! CSV with the header `arrival_us,function,phases` or
 //! `arrival_us,function,phases,class`, one row for one invocation, in the
 //! order of their arrivals. Times are microseconds. `phases` is a sequence
-//! such as `io:20000;cpu:150000`; `class` is `LS` (latency-sensitive), `LD`
-//! (latency-tolerant) or empty. The reader is strict: what it does not
-//! understand is an error with its line, never a guess.
+//! such as `io:20000;cpu:150000`; a phase may say after its time what it does,
+//! as `cpu:150000@fib` or `io:20000@pipe` (see [`crate::kind`]), otherwise the
+//! run decides. `class` is `LS` (latency-sensitive), `LD` (latency-tolerant)
+//! or empty. The reader is strict: what it does not understand is an error
+//! with its line, never a guess.
 
 use crate::input::{self, InputError, MAX_US};
+use crate::kind::{self, Blocking, Work};
 use anyhow::Result;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -19,17 +22,62 @@ const HEADER_WITH_CLASS: &str = "arrival_us,function,phases,class";
 /// One step of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Computes until it has used this much CPU time, in microseconds.
-    Cpu(u64),
-    /// Blocks for this long, in microseconds.
-    Io(u64),
+    /// Computes until it has used some CPU time.
+    Cpu {
+        /// That time in microseconds.
+        us: u64,
+        /// How; left open if none.
+        work: Option<Work>,
+    },
+    /// Blocks.
+    Io {
+        /// For how long, in microseconds.
+        us: u64,
+        /// In what; left open if none.
+        blocking: Option<Blocking>,
+    },
+}
+
+impl Phase {
+    /// Computing, in whatever way, for `us` microseconds of CPU time.
+    pub fn cpu(us: u64) -> Self {
+        Self::Cpu { us, work: None }
+    }
+
+    /// Blocking, in whatever way, for `us` microseconds.
+    pub fn io(us: u64) -> Self {
+        Self::Io { us, blocking: None }
+    }
+
+    /// Its time in microseconds: of CPU or blocked.
+    pub fn us(&self) -> u64 {
+        match self {
+            Self::Cpu { us, .. } | Self::Io { us, .. } => *us,
+        }
+    }
+
+    /// The CPU time that it needs, in microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        match self {
+            Self::Cpu { us, .. } => *us,
+            Self::Io { .. } => 0,
+        }
+    }
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cpu(us) => write!(f, "cpu:{us}"),
-            Self::Io(us) => write!(f, "io:{us}"),
+            Self::Cpu { us, work: None } => write!(f, "cpu:{us}"),
+            Self::Cpu {
+                us,
+                work: Some(work),
+            } => write!(f, "cpu:{us}@{work}"),
+            Self::Io { us, blocking: None } => write!(f, "io:{us}"),
+            Self::Io {
+                us,
+                blocking: Some(blocking),
+            } => write!(f, "io:{us}@{blocking}"),
         }
     }
 }
@@ -71,27 +119,20 @@ impl Invocation {
         Self {
             arrival_us,
             function,
-            phases: vec![Phase::Cpu(service_us)],
+            phases: vec![Phase::cpu(service_us)],
             class: None,
         }
     }
 
     /// Service time in microseconds: the CPU time that it needs.
     pub fn service_us(&self) -> u64 {
-        let cpu = |phase: &Phase| match phase {
-            Phase::Cpu(us) => *us,
-            Phase::Io(_) => 0,
-        };
-        self.phases.iter().map(cpu).sum()
+        self.phases.iter().map(Phase::cpu_us).sum()
     }
 
     /// Uncontended duration in microseconds: service time plus time blocked,
     /// which is its turnaround on an idle machine.
     pub fn uncontended_us(&self) -> u64 {
-        let time = |phase: &Phase| match phase {
-            Phase::Cpu(us) | Phase::Io(us) => *us,
-        };
-        self.phases.iter().map(time).sum()
+        self.phases.iter().map(Phase::us).sum()
     }
 }
 
@@ -208,11 +249,8 @@ fn parse_row(text: &str, with_class: bool) -> Result<Invocation, String> {
 
 fn parse_phases(text: &str) -> Result<Vec<Phase>, String> {
     let phases: Vec<Phase> = text.split(';').map(parse_phase).collect::<Result<_, _>>()?;
-    let time = |phase: &Phase| match phase {
-        Phase::Cpu(us) | Phase::Io(us) => *us,
-    };
     // Each is at most MAX_US, and a line of 2^20 phases would still fit.
-    let total: u64 = phases.iter().map(time).fold(0, u64::saturating_add);
+    let total: u64 = phases.iter().map(Phase::us).fold(0, u64::saturating_add);
     if total > MAX_US {
         return Err(format!("the phases add up to more than {MAX_US}"));
     }
@@ -224,16 +262,39 @@ fn parse_phase(text: &str) -> Result<Phase, String> {
         let text = input::shorten(text, 40);
         format!("phase `{text}` is not `cpu:MICROSECONDS` or `io:MICROSECONDS`")
     };
-    let (kind, value) = text.split_once(':').ok_or_else(wrong)?;
+    let (step, rest) = text.split_once(':').ok_or_else(wrong)?;
+    let (value, suffix) = match rest.split_once('@') {
+        Some((value, suffix)) => (value, Some(suffix)),
+        None => (rest, None),
+    };
     let us = input::number("the time of a phase", value, MAX_US)?;
     if us == 0 {
         return Err(format!("phase `{text}` takes no time"));
     }
-    match kind {
-        "cpu" => Ok(Phase::Cpu(us)),
-        "io" => Ok(Phase::Io(us)),
+    match step {
+        "cpu" => Ok(Phase::Cpu {
+            us,
+            work: parse_kind("cpu", suffix)?,
+        }),
+        "io" => Ok(Phase::Io {
+            us,
+            blocking: parse_kind("io", suffix)?,
+        }),
         _ => Err(wrong()),
     }
+}
+
+/// What stands after the `@` of a phase, if there is one.
+fn parse_kind<K: clap::ValueEnum>(step: &str, suffix: Option<&str>) -> Result<Option<K>, String> {
+    let wrong = |suffix: &str, want: String| {
+        format!(
+            "`{}` is no kind of {step} phase: {want}",
+            input::shorten(suffix, 40)
+        )
+    };
+    suffix
+        .map(|suffix| kind::parse(suffix).map_err(|want| wrong(suffix, want)))
+        .transpose()
 }
 
 /// The text of a trace, as [`parse`] reads it. The class column is there if
@@ -290,6 +351,8 @@ mod tests {
     fn what_is_written_reads_back() {
         let plain = format!("{HEADER}\n0,a,cpu:1\n0,b,io:2;cpu:3\n");
         assert_eq!(to_csv(&rows(&plain).unwrap()), plain);
+        let kinds = format!("{HEADER}\n0,a,io:2@pipe;cpu:3@fib;io:4@sleep;cpu:5@spin\n");
+        assert_eq!(to_csv(&rows(&kinds).unwrap()), kinds);
         let classes = format!("{HEADER_WITH_CLASS}\n0,a,cpu:1,LS\n9,b,cpu:1,\n9,c,cpu:2,LD\n");
         assert_eq!(to_csv(&rows(&classes).unwrap()), classes);
     }
@@ -310,6 +373,15 @@ mod tests {
             (
                 "1,f,gpu:5",
                 "t.csv:2: phase `gpu:5` is not `cpu:MICROSECONDS` or `io:MICROSECONDS`",
+            ),
+            (
+                "1,f,cpu:5@gpu",
+                "t.csv:2: `gpu` is no kind of cpu phase: want one of spin, fib, primes, stream, \
+                 file, json, markdown, sentiment",
+            ),
+            (
+                "1,f,io:5@",
+                "t.csv:2: `` is no kind of io phase: want one of sleep, pipe, file",
             ),
             (
                 "1,f,cpu:1;",

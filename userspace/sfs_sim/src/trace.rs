@@ -2,8 +2,10 @@
 //!
 //! CSV with the header `arrival_us,function,phases` or
 //! `arrival_us,function,phases,class`, rows in the order of their arrivals,
-//! times in microseconds, `phases` such as `io:20000;cpu:150000`. The reader is
-//! strict: what it does not understand is an error with its line.
+//! times in microseconds, `phases` such as `io:20000;cpu:150000`. What a phase
+//! does beside taking its time, as in `cpu:150000@fib`, makes no difference
+//! here and is not looked at. Otherwise the reader is strict: what it does not
+//! understand is an error with its line.
 
 use crate::time::MAX_US;
 use anyhow::{Context, Result};
@@ -240,6 +242,11 @@ fn parse_phase(text: &str) -> Result<(Phase, u64), String> {
         "io" => Phase::Io,
         _ => return Err(wrong()),
     };
+    let value = match value.split_once('@') {
+        Some((_, "")) => return Err(wrong()),
+        Some((value, _)) => value,
+        None => value,
+    };
     let us = positive("the time of a phase", value)?;
     Ok((phase(us), us))
 }
@@ -290,6 +297,13 @@ mod tests {
         assert_eq!(one.phases[0], Phase::Io(20_000));
         assert_eq!(one.service_us(), 150_007);
         assert_eq!(one.uncontended_us(), 170_008);
+    }
+
+    #[test]
+    fn kinds_of_work_make_no_difference() {
+        let kinds = row("5,f,io:2@pipe;cpu:15@fib").unwrap();
+        assert_eq!(kinds, row("5,f,io:2;cpu:15").unwrap());
+        assert!(row("5,f,cpu:15@").is_err() && row("5,f,cpu:@fib").is_err());
     }
 
     #[test]

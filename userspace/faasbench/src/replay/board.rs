@@ -1,17 +1,20 @@
-//! The memory that supervisor, dispatcher and children share.
+//! The memory that supervisor, dispatcher, helpers and children share.
 //!
 //! It is an array of 64-bit words in an anonymous file, mapped by all of them:
 //! a head, one slot for each invocation, then the phases of all. Being a
 //! shared mapping of a file, it is not copied when the dispatcher forks. Every
-//! word is an atomic, so no access is a data race; each has one writer.
+//! word is an atomic, so no access is a data race; each has one writer, except
+//! those that several processes add to.
 
+use super::meter::Usage;
 use super::realtime::ChildPolicy;
+use crate::kind::{Blocking, Defaults, Work};
 use crate::trace::{Invocation, Phase};
 use anyhow::{Context, Result};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const WORD: usize = size_of::<AtomicU64>();
@@ -23,7 +26,13 @@ const PIN: usize = 2;
 const ORIGIN: usize = 3;
 const COMPLETED: usize = 4;
 const ERROR: usize = 5;
-const HEAD: usize = 8;
+const PEER: usize = 6;
+const PRESTART: usize = 7;
+const READY: usize = 8;
+const PRESTARTED: usize = 9;
+const COLD_STARTS: usize = 10;
+const DIED: usize = 11;
+const HEAD: usize = 16;
 
 // Words of a slot.
 const ARRIVAL: usize = 0;
@@ -34,14 +43,45 @@ const END: usize = 4;
 const CPU: usize = 5;
 const SWITCHES: usize = 6;
 const STATE: usize = 7;
-const SLOT: usize = 8;
+const WAIT: usize = 8;
+const FUNCTION: usize = 9;
+const SLOT: usize = 10;
 
 // The state of a slot is one of these over a 32-bit value.
 const EXITED: u64 = 1 << 32;
 const KILLED: u64 = 2 << 32;
 
-// A phase is its time; the top bit says that it blocks.
+// A phase is its time, below the number of its kind; the top bit says that it
+// blocks.
 const BLOCKS: u64 = 1 << 63;
+const KIND_SHIFT: u32 = 56;
+const KIND_MASK: u64 = 0x7f;
+const TIME_MASK: u64 = (1 << KIND_SHIFT) - 1;
+
+fn pack(phase: &Phase, defaults: Defaults) -> u64 {
+    match phase {
+        Phase::Cpu { us, work } => us | work.unwrap_or(defaults.work).number() << KIND_SHIFT,
+        Phase::Io { us, blocking } => {
+            let kind = blocking.unwrap_or(defaults.blocking);
+            us | kind.number() << KIND_SHIFT | BLOCKS
+        }
+    }
+}
+
+fn unpack(word: u64) -> Phase {
+    let us = word & TIME_MASK;
+    let kind = word >> KIND_SHIFT & KIND_MASK;
+    match word & BLOCKS {
+        0 => Phase::Cpu {
+            us,
+            work: Some(Work::from_number(kind)),
+        },
+        _ => Phase::Io {
+            us,
+            blocking: Some(Blocking::from_number(kind)),
+        },
+    }
+}
 
 /// What became of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +94,43 @@ pub enum State {
     NotForked(u32),
 }
 
+impl State {
+    /// The state as a number, which is not 0 unless it was never tried.
+    pub fn pack(self) -> u64 {
+        match self {
+            Self::Exited(code) => EXITED | u64::from(code),
+            Self::Killed(signal) => KILLED | u64::from(signal),
+            Self::NotForked(errno) => u64::from(errno),
+        }
+    }
+
+    /// The state of a number that [`State::pack`] made.
+    pub fn unpack(word: u64) -> Self {
+        let value = word as u32;
+        match word - u64::from(value) {
+            EXITED => Self::Exited(value),
+            KILLED => Self::Killed(value),
+            _ => Self::NotForked(value),
+        }
+    }
+}
+
+/// What stands on the board of a replay beside its invocations.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The policy of the children.
+    pub policy: ChildPolicy,
+    /// To how many CPUs the children are restricted, 0 for no restriction.
+    pub pin: u32,
+    /// What phases do whose kind is left open.
+    pub defaults: Defaults,
+    /// The socket of the [`super::peer`], if there is one.
+    pub peer: Option<RawFd>,
+    /// How many sandboxes of each function are started before the replay;
+    /// without, each invocation is a process.
+    pub prestart: Option<u32>,
+}
+
 /// The shared memory, seen by one process.
 #[derive(Debug)]
 pub struct Board {
@@ -61,15 +138,16 @@ pub struct Board {
 }
 
 impl Board {
-    /// Makes the board of a replay. The returned file is how the dispatcher
-    /// gets at it; it stays open over an exec.
+    /// Makes the board of a replay of `invocations`, each of which belongs to
+    /// the function with the number in `functions`. The returned file is how
+    /// the other processes get at it; it stays open over an exec.
     ///
     /// # Errors
     /// If there is not enough memory.
     pub fn create(
         invocations: &[Invocation],
-        policy: ChildPolicy,
-        pin: u32,
+        functions: &[u32],
+        plan: &Plan,
     ) -> Result<(Self, OwnedFd)> {
         let phases: usize = invocations.iter().map(|one| one.phases.len()).sum();
         let words = HEAD + invocations.len() * SLOT + phases;
@@ -79,27 +157,37 @@ impl Board {
             .context("cannot make shared memory for the replay")?;
         let board = Self::map(file.as_fd(), words)?;
         board.words[SLOTS].store(invocations.len() as u64, Relaxed);
-        board.words[POLICY].store(policy.number() as u64, Relaxed);
-        board.words[PIN].store(u64::from(pin), Relaxed);
-        board.fill(invocations);
+        board.set(POLICY, plan.policy.number() as u64);
+        board.set(PIN, u64::from(plan.pin));
+        board.set(PEER, plan.peer.unwrap_or(0) as u64);
+        board.set(
+            PRESTART,
+            plan.prestart.map_or(0, |count| u64::from(count) + 1),
+        );
+        board.fill(invocations, functions, plan.defaults);
         Ok((board, file))
     }
 
-    fn fill(&self, invocations: &[Invocation]) {
+    fn fill(&self, invocations: &[Invocation], functions: &[u32], defaults: Defaults) {
         let mut next = HEAD + invocations.len() * SLOT;
-        for (id, one) in invocations.iter().enumerate() {
+        for (id, (one, function)) in invocations.iter().zip(functions).enumerate() {
             let slot = &self.words[HEAD + id * SLOT..][..SLOT];
             slot[ARRIVAL].store(one.arrival_us * 1000, Relaxed);
             slot[PHASES].store((next as u64) << 32 | one.phases.len() as u64, Relaxed);
+            slot[FUNCTION].store(u64::from(*function), Relaxed);
             for phase in &one.phases {
-                let word = match phase {
-                    Phase::Cpu(us) => *us,
-                    Phase::Io(us) => *us | BLOCKS,
-                };
-                self.words[next].store(word, Relaxed);
+                self.words[next].store(pack(phase, defaults), Relaxed);
                 next += 1;
             }
         }
+    }
+
+    fn get(&self, word: usize) -> u64 {
+        self.words[word].load(Relaxed)
+    }
+
+    fn set(&self, word: usize, value: u64) {
+        self.words[word].store(value, Relaxed);
     }
 
     /// Maps the board in a file that [`Board::create`] made.
@@ -171,9 +259,68 @@ impl Board {
         self.words[ERROR].load(Relaxed)
     }
 
-    /// Says why the dispatcher gives up.
+    /// Says why the dispatcher or its helper gives up. What was said first
+    /// stays: the rest follows from it.
     pub fn set_error(&self, error: u64) {
-        self.words[ERROR].store(error, Relaxed);
+        let _ = self.words[ERROR].compare_exchange(0, error, Relaxed, Relaxed);
+    }
+
+    /// The socket of the [`super::peer`], if there is one.
+    pub fn peer(&self) -> Option<RawFd> {
+        nonzero(self.get(PEER)).map(|fd| fd as RawFd)
+    }
+
+    /// How many sandboxes of each function are started before the replay; none
+    /// if each invocation is a process.
+    pub fn prestart(&self) -> Option<u32> {
+        nonzero(self.get(PRESTART)).map(|count| (count - 1) as u32)
+    }
+
+    /// Number of sandboxes that have begun to accept requests.
+    pub fn ready(&self) -> u64 {
+        self.get(READY)
+    }
+
+    /// Said by each sandbox before it accepts its first request.
+    pub fn add_ready(&self) {
+        self.words[READY].fetch_add(1, Relaxed);
+    }
+
+    /// What was counted of the sandboxes.
+    pub fn pool(&self) -> PoolCounts {
+        PoolCounts {
+            prestarted: self.get(PRESTARTED),
+            cold_starts: self.get(COLD_STARTS),
+            died: self.get(DIED),
+        }
+    }
+
+    /// Written by the dispatcher.
+    pub fn set_pool(&self, counts: PoolCounts) {
+        self.set(PRESTARTED, counts.prestarted);
+        self.set(COLD_STARTS, counts.cold_starts);
+        self.set(DIED, counts.died);
+    }
+
+    /// The kinds of work that there are in the invocations, each once.
+    pub fn works(&self) -> Vec<Work> {
+        let mut phases = Vec::new();
+        let mut found = Vec::new();
+        for id in 0..self.len() {
+            phases.clear();
+            self.slot(id).phases(&mut phases);
+            for phase in &phases {
+                match phase {
+                    Phase::Cpu {
+                        work: Some(work), ..
+                    } if !found.contains(work) => {
+                        found.push(*work);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
     }
 
     /// The slot of invocation `id`, which must be less than [`Board::len`].
@@ -211,20 +358,21 @@ impl Slot<'_> {
         let range = self.words[PHASES].load(Relaxed);
         let (first, count) = ((range >> 32) as usize, range as u32 as usize);
         for word in &self.board.words[first..first + count] {
-            let word = word.load(Relaxed);
-            phases.push(match word & BLOCKS {
-                0 => Phase::Cpu(word),
-                _ => Phase::Io(word & !BLOCKS),
-            });
+            phases.push(unpack(word.load(Relaxed)));
         }
     }
 
-    /// When it was forked, on the monotonic clock.
+    /// The number of its function.
+    pub fn function(&self) -> u32 {
+        self.words[FUNCTION].load(Relaxed) as u32
+    }
+
+    /// When it was forked, or its request sent, on the monotonic clock.
     pub fn forked_ns(&self) -> Option<u64> {
         nonzero(self.words[FORKED].load(Relaxed))
     }
 
-    /// Written by the dispatcher just before it forks.
+    /// Written by the dispatcher just before it does so.
     pub fn set_forked_ns(&self, ns: u64) {
         self.words[FORKED].store(ns, Relaxed);
     }
@@ -234,7 +382,7 @@ impl Slot<'_> {
         nonzero(self.words[START].load(Relaxed))
     }
 
-    /// Written by the child, first thing.
+    /// Written by the child or sandbox, first thing.
     pub fn set_start_ns(&self, ns: u64) {
         self.words[START].store(ns, Relaxed);
     }
@@ -244,9 +392,19 @@ impl Slot<'_> {
         nonzero(self.words[END].load(Relaxed))
     }
 
-    /// Written by the child, last thing.
+    /// Written by the child or sandbox when it is done.
     pub fn set_end_ns(&self, ns: u64) {
         self.words[END].store(ns, Relaxed);
+    }
+
+    /// For how long it was runnable without running, in nanoseconds.
+    pub fn wait_ns(&self) -> Option<u64> {
+        nonzero(self.words[WAIT].load(Relaxed)).map(|ns| ns - 1)
+    }
+
+    /// Written by the child or sandbox, where the kernel tells it.
+    pub fn set_wait_ns(&self, ns: Option<u64>) {
+        self.words[WAIT].store(ns.map_or(0, |ns| ns + 1), Relaxed);
     }
 
     /// CPU time of its process in microseconds.
@@ -266,27 +424,20 @@ impl Slot<'_> {
 
     /// What became of it.
     pub fn state(&self) -> State {
-        let word = self.words[STATE].load(Relaxed);
-        let value = word as u32;
-        match word - u64::from(value) {
-            EXITED => State::Exited(value),
-            KILLED => State::Killed(value),
-            _ => State::NotForked(value),
-        }
+        State::unpack(self.words[STATE].load(Relaxed))
     }
 
-    /// Written by the dispatcher when it is over.
-    pub fn finish(&self, state: State, usage: &Usage) {
-        let word = match state {
-            State::Exited(code) => EXITED | u64::from(code),
-            State::Killed(signal) => KILLED | u64::from(signal),
-            State::NotForked(errno) => u64::from(errno),
-        };
+    /// Written by who has measured it: dispatcher or sandbox.
+    pub fn set_usage(&self, usage: &Usage) {
         let voluntary = usage.voluntary.min(0xffff_ffff);
         let involuntary = usage.involuntary.min(0xffff_ffff);
         self.words[CPU].store(usage.cpu_us, Relaxed);
         self.words[SWITCHES].store(voluntary << 32 | involuntary, Relaxed);
-        self.words[STATE].store(word, Relaxed);
+    }
+
+    /// Written by the dispatcher when it is over.
+    pub fn finish(&self, state: State) {
+        self.words[STATE].store(state.pack(), Relaxed);
         self.board.words[COMPLETED].fetch_add(1, Relaxed);
     }
 }
@@ -295,15 +446,15 @@ fn nonzero(ns: u64) -> Option<u64> {
     (ns != 0).then_some(ns)
 }
 
-/// What the kernel counted for a process.
+/// What was counted of the sandboxes of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// User and system time in microseconds.
-    pub cpu_us: u64,
-    /// Context switches because it blocked or exited.
-    pub voluntary: u64,
-    /// Context switches because it was preempted.
-    pub involuntary: u64,
+pub struct PoolCounts {
+    /// How many were started before the replay.
+    pub prestarted: u64,
+    /// How many were started for a request because all others were busy.
+    pub cold_starts: u64,
+    /// How many ended by themselves.
+    pub died: u64,
 }
 
 #[cfg(test)]
@@ -314,24 +465,56 @@ mod tests {
     fn another_mapping_sees_the_plan_and_gives_back_results() {
         let mut invocations = vec![Invocation::cpu(7, "f".into(), 9)];
         invocations.push(Invocation {
-            phases: vec![Phase::Io(3), Phase::Cpu(4)],
+            phases: vec![Phase::io(3), Phase::cpu(4)],
             ..Invocation::cpu(8, "g".into(), 1)
         });
-        let (mine, file) = Board::create(&invocations, ChildPolicy::Batch, 3).unwrap();
+        let plan = Plan {
+            policy: ChildPolicy::Batch,
+            pin: 3,
+            defaults: Defaults {
+                work: Work::Sentiment,
+                blocking: Blocking::File,
+            },
+            peer: None,
+            prestart: Some(0),
+        };
+        let (mine, file) = Board::create(&invocations, &[0, 4], &plan).unwrap();
         let theirs = Board::open(file.as_fd()).unwrap();
         assert_eq!((theirs.len(), theirs.pin()), (2, 3));
         assert_eq!(theirs.policy(), Some(ChildPolicy::Batch));
         assert_eq!(theirs.slot(1).arrival_ns(), 8000);
         let mut phases = Vec::new();
         theirs.slot(1).phases(&mut phases);
-        assert_eq!(phases, [Phase::Io(3), Phase::Cpu(4)]);
+        let want = [
+            Phase::Io {
+                us: 3,
+                blocking: Some(Blocking::File),
+            },
+            Phase::Cpu {
+                us: 4,
+                work: Some(Work::Sentiment),
+            },
+        ];
+        assert_eq!(phases, want);
+        assert_eq!(theirs.works(), [Work::Sentiment]);
+        assert_eq!((theirs.prestart(), theirs.peer()), (Some(0), None));
+        assert_eq!(
+            (theirs.slot(1).function(), theirs.slot(1).wait_ns()),
+            (4, None)
+        );
+        theirs.slot(1).set_wait_ns(Some(0));
+        assert_eq!(mine.slot(1).wait_ns(), Some(0));
         let usage = Usage {
             cpu_us: 5,
             voluntary: 6,
             involuntary: 7,
         };
         theirs.slot(0).set_start_ns(11);
-        theirs.slot(0).finish(State::Killed(9), &usage);
+        theirs.slot(0).set_usage(&usage);
+        theirs.slot(0).finish(State::Killed(9));
+        theirs.set_error(5);
+        theirs.set_error(6);
+        assert_eq!(mine.error(), 5);
         let slot = mine.slot(0);
         assert_eq!(slot.state(), State::Killed(9));
         assert_eq!((slot.start_ns(), slot.end_ns()), (Some(11), None));

@@ -1,68 +1,209 @@
-//! Replay: one process for one invocation, started at its arrival.
+//! Replay: every invocation started at its arrival, and measured.
 //!
-//! Three kinds of processes take part. The *supervisor* (the `run` command)
-//! has read the trace and looks after the scheduler. The *dispatcher* is a
-//! fresh, small, single-threaded process: it forks one *child* at each
-//! arrival, and forking is the cheaper the less memory the forking process
-//! has. They share a [`board::Board`]: the plan goes down, the measurements
-//! come back, without any locking or allocation in the child.
+//! The *supervisor* (the `run` command) has read the trace and looks after the
+//! scheduler. The [`dispatcher`] is a fresh, small, single-threaded process:
+//! at each arrival it forks one *child* ([`process`]), and forking is the
+//! cheaper the less memory the forking process has; or it sends a request to a
+//! [`sandbox`] of a pool ([`warm`]), which a [`keeper`] has started. A
+//! [`peer`] is at the other end of the pipes that invocations block on. They
+//! share a [`board::Board`]: the plan goes down, the measurements come back,
+//! without any locking.
 
 pub mod board;
+pub mod cgroup;
+pub mod channel;
 pub mod child;
 pub mod clock;
 pub mod dispatcher;
+pub mod fork;
+pub mod helpers;
+pub mod keeper;
+pub mod meter;
+pub mod peer;
+pub mod process;
 pub mod realtime;
+pub mod sandbox;
+pub mod warm;
 
+use crate::kind::{Blocking, Defaults, Work};
 use crate::result::{Exit, Record};
-use crate::trace::Trace;
+use crate::trace::{Invocation, Phase, Trace};
 use anyhow::{bail, Context, Result};
-use board::{Board, State};
+use board::{Board, Plan, PoolCounts, State};
+use cgroup::Limits;
+use helpers::{spawn, Helpers};
 use realtime::ChildPolicy;
+use std::collections::HashMap;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::Duration;
 
 /// The hidden first argument that turns this program into a dispatcher.
 pub const DISPATCH: &str = "__dispatch";
+
+/// The hidden first argument that turns this program into a keeper.
+pub const KEEP: &str = "__keep";
+
+/// The hidden first argument that turns this program into a peer.
+pub const PEER: &str = "__peer";
+
+/// What serves invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandboxes {
+    /// A process of its own for each.
+    Process,
+    /// Processes that serve one after the other.
+    Warm(Warm),
+}
+
+/// How warm sandboxes are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Warm {
+    /// How many of each function are started before the replay.
+    pub prestart: u32,
+    /// Whether each request gets a process forked by the sandbox.
+    pub forks: bool,
+    /// The limits of each one's cgroup, if it has one.
+    pub cgroup: Option<Limits>,
+}
+
+/// How to replay a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// The scheduling policy of what serves invocations.
+    pub policy: ChildPolicy,
+    /// Number of CPUs to restrict it to, 0 for all.
+    pub pin: u32,
+    /// What serves invocations.
+    pub sandboxes: Sandboxes,
+    /// What phases do where the trace leaves it open.
+    pub defaults: Defaults,
+}
+
+impl Setup {
+    fn warm(&self) -> Option<Warm> {
+        match self.sandboxes {
+            Sandboxes::Process => None,
+            Sandboxes::Warm(warm) => Some(warm),
+        }
+    }
+
+    /// Whether any phase is one for which `wanted` says so.
+    fn any(&self, trace: &Trace, wanted: impl Fn(Phase) -> bool) -> bool {
+        let phases = trace.invocations.iter().flat_map(|one| &one.phases);
+        phases.copied().any(|phase| wanted(self.decide(phase)))
+    }
+
+    /// The phase with its kind.
+    fn decide(&self, phase: Phase) -> Phase {
+        match phase {
+            Phase::Cpu { us, work } => Phase::Cpu {
+                us,
+                work: work.or(Some(self.defaults.work)),
+            },
+            Phase::Io { us, blocking } => Phase::Io {
+                us,
+                blocking: blocking.or(Some(self.defaults.blocking)),
+            },
+        }
+    }
+}
 
 /// What a replay measured.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// One record for each invocation, in the order of the trace.
     pub records: Vec<Record>,
-    /// How late each was forked, in nanoseconds; not for those that could not be.
+    /// How late each was forked or its request sent, in nanoseconds; not for
+    /// those for which that failed.
     pub lag_ns: Vec<u64>,
+    /// What was counted of the sandboxes, if there were any.
+    pub pool: PoolCounts,
 }
 
 /// Replays `trace` on this machine.
 ///
-/// `pin` is the number of CPUs to restrict the children to, 0 for all.
 /// `progress` is called several times a second with the number of invocations
 /// that are complete, if it is given.
 ///
 /// # Errors
-/// If the dispatcher cannot be started or does not come to its end.
-pub fn replay(
-    trace: &Trace,
-    policy: ChildPolicy,
-    pin: u32,
-    progress: Option<&dyn Fn(u64)>,
-) -> Result<Measured> {
-    let (board, file) = Board::create(&trace.invocations, policy, pin)?;
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut dispatcher = Command::new(program)
-        .arg(DISPATCH)
-        .arg(file.as_raw_fd().to_string())
-        .spawn()
+/// If what it needs cannot be made, or if the dispatcher or its helpers cannot
+/// be started or do not come to their end.
+pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> Result<Measured> {
+    let pipes = |phase| {
+        matches!(
+            phase,
+            Phase::Io {
+                blocking: Some(Blocking::Pipe),
+                ..
+            }
+        )
+    };
+    let files = |phase| {
+        let computing = matches!(
+            phase,
+            Phase::Cpu {
+                work: Some(Work::File),
+                ..
+            }
+        );
+        computing
+            || matches!(
+                phase,
+                Phase::Io {
+                    blocking: Some(Blocking::File),
+                    ..
+                }
+            )
+    };
+    let mut helpers = Helpers::default();
+    if setup.any(trace, files) {
+        helpers.make_folder()?;
+    }
+    if setup.any(trace, pipes) {
+        helpers.start_peer()?;
+    }
+    let (functions, names) = functions(&trace.invocations);
+    let plan = Plan {
+        policy: setup.policy,
+        pin: setup.pin,
+        defaults: setup.defaults,
+        peer: helpers.peer(),
+        prestart: setup.warm().map(|warm| warm.prestart),
+    };
+    let (board, file) = Board::create(&trace.invocations, &functions, &plan)?;
+    let board_number = file.as_raw_fd().to_string();
+    let channel = match setup.warm() {
+        None => None,
+        Some(warm) => Some(helpers.start_keeper(&board_number, names, warm)?),
+    };
+    let mut dispatcher = spawn(&[DISPATCH, &board_number], channel, helpers.folder())
         .context("cannot start the dispatcher")?;
     let status = wait(&mut dispatcher, &board, progress)?;
+    let ended = helpers.end();
     if let Some(message) = dispatcher::explain(board.error()) {
         bail!("{message}");
     }
     if !status.success() {
         bail!("the dispatcher ended early: {status}");
     }
+    ended?;
     Ok(measured(trace, &board))
+}
+
+/// The number of each invocation's function, by first appearance, and the
+/// names of the functions.
+fn functions(invocations: &[Invocation]) -> (Vec<u32>, Vec<String>) {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut names = Vec::new();
+    let numbers = invocations.iter().map(|one| {
+        *known.entry(&one.function).or_insert_with(|| {
+            names.push(one.function.clone());
+            names.len() as u32 - 1
+        })
+    });
+    let numbers = numbers.collect();
+    (numbers, names)
 }
 
 fn wait(
@@ -90,6 +231,7 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
     let mut measured = Measured {
         records: Vec::with_capacity(trace.invocations.len()),
         lag_ns: Vec::with_capacity(trace.invocations.len()),
+        pool: board.pool(),
     };
     for (id, invocation) in trace.invocations.iter().enumerate() {
         let slot = board.slot(id);
@@ -113,7 +255,21 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
             voluntary_switches: slot.voluntary(),
             involuntary_switches: slot.involuntary(),
             exit,
+            runqueue_wait_us: slot.wait_ns().map(|ns| ns / 1000),
         });
     }
     measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_numbered_as_they_appear() {
+        let call = |function: &str| Invocation::cpu(0, function.into(), 1);
+        let (numbers, names) = functions(&["b", "a", "b", "c"].map(call));
+        assert_eq!(numbers, [0, 1, 0, 2]);
+        assert_eq!(names, ["b", "a", "c"]);
+    }
 }

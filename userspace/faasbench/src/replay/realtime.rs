@@ -1,11 +1,18 @@
 //! Scheduling policies of the dispatcher and of its children.
 
 use nix::errno::Errno;
+use nix::sched::CpuSet;
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::unistd::Pid;
 use std::fmt;
 
 /// Real-time priority of the dispatcher: above the children of every row, so
 /// that no scheduler under test can delay an arrival.
 pub const DISPATCHER_PRIORITY: i32 = 50;
+
+/// Real-time priority of the processes that help it: below the dispatcher, and
+/// above the children as well.
+pub const HELPER_PRIORITY: i32 = DISPATCHER_PRIORITY - 1;
 
 /// What to do if real-time priority is refused.
 pub const HOW_TO_PERMIT: &str = "real-time priority (SCHED_FIFO) is not permitted: \
@@ -74,6 +81,45 @@ impl fmt::Display for ChildPolicy {
 pub fn become_dispatcher() -> Result<(), Errno> {
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     set(0, policy, DISPATCHER_PRIORITY)
+}
+
+/// Gives the calling thread a helper's priority. What it forks starts with
+/// SCHED_NORMAL.
+///
+/// # Errors
+/// EPERM if real-time priority is not permitted.
+pub fn become_helper() -> Result<(), Errno> {
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    set(0, policy, HELPER_PRIORITY)
+}
+
+/// Restricts this process, and what it forks, to the first `cpus` of the CPUs
+/// that it may use; 0 is no restriction.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn pin(cpus: u32) -> Result<(), Errno> {
+    if cpus == 0 {
+        return Ok(());
+    }
+    let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0))?;
+    let mut first = CpuSet::new();
+    let mut missing = cpus;
+    for cpu in 0..CpuSet::count() {
+        if missing > 0 && allowed.is_set(cpu)? {
+            first.set(cpu)?;
+            missing -= 1;
+        }
+    }
+    nix::sched::sched_setaffinity(Pid::from_raw(0), &first)
+}
+
+/// Allows this process as many open files as it can be allowed: it needs one
+/// for each request under way. Fewer are no error before they are used up.
+pub fn raise_file_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// Whether this process may take the dispatcher's priority: tries, and goes

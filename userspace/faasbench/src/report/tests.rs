@@ -25,6 +25,7 @@ fn row(name: &str, factor: u64, status: Status) -> Summary {
         voluntary_switches: 1,
         involuntary_switches: factor,
         exit: Exit::Code(0),
+        runqueue_wait_us: None,
     };
     let records: Vec<Record> = trace.invocations.iter().enumerate().map(record).collect();
     let records = if status == Status::NotLoaded {
@@ -43,6 +44,7 @@ fn row(name: &str, factor: u64, status: Status) -> Summary {
         },
         kernel: "k".into(),
         accel: "native".into(),
+        sandbox: None,
     };
     summarise(&trace, records, &setting, &[1])
 }

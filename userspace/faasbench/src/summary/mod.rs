@@ -17,6 +17,13 @@
 //!   share of all values does not exceed.
 //! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
 //!   context switches; *makespan* = last end - first arrival.
+//! - *run-queue wait* is the time for which an invocation was runnable without
+//!   running, until it completed, as the kernel counts it.
+//! - *arrival lag* is how long after its planned arrival an invocation was
+//!   forked, or its request sent. A run is *late* if the mean lag is more than
+//!   1 % of the mean turnaround of the short invocations (of all, if none of
+//!   those completed): the lag is a part of each turnaround, and the short ones
+//!   are where it weighs most.
 //!
 //! Invocations that did not complete successfully are counted in `failed` and
 //! are in no other number. Where nothing completed, the number is null. Times
@@ -37,6 +44,10 @@ pub const SCHEMA: &str = "faasbench.summary/1";
 /// Share of the invocations that are short, in per cent: the paper's split.
 pub const SHORT_PERCENT: usize = 83;
 
+/// Share of the short ones' turnaround above which the arrival lag makes a run
+/// late.
+pub const LATE: f64 = 0.01;
+
 /// Number of steps of [`Cdf`]: one value for each half per cent, and the first.
 const CDF_STEPS: usize = 200;
 
@@ -53,6 +64,9 @@ pub struct Summary {
     pub kernel: String,
     /// How the machine's CPUs are made: `native`, `kvm`, `tcg` or `icount`.
     pub accel: String,
+    /// What served the invocations, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxInfo>,
     /// From the first arrival to the last completion.
     pub makespan_ms: Option<f64>,
     /// Invocations that did not complete successfully.
@@ -63,6 +77,9 @@ pub struct Summary {
     pub slowdown: Option<Stats>,
     /// Queue delay of all invocations.
     pub queue_delay_ms: Option<Stats>,
+    /// Run-queue wait of the invocations for which it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runqueue_wait_ms: Option<Stats>,
     /// Run-time effectiveness.
     pub rte: Option<Rte>,
     /// The short invocations.
@@ -76,6 +93,9 @@ pub struct Summary {
     /// How late the dispatcher was, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag_ms: Option<Lag>,
+    /// Whether that was too late, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_lag: Option<Lateness>,
     /// The distributions, for plots.
     pub cdf: Option<Cdf>,
 }
@@ -110,6 +130,34 @@ pub struct SchedulerInfo {
     pub detail: String,
 }
 
+/// What served the invocations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxInfo {
+    /// `process`, `warm` or `cgroup`.
+    pub kind: String,
+    /// `fork` if sandboxes fork for each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    /// Sandboxes started before the replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prestarted: Option<u64>,
+    /// Sandboxes started for a request because all others were busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_starts: Option<u64>,
+    /// Sandboxes that ended by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub died: Option<u64>,
+    /// `cpu.weight` of each one's cgroup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_weight: Option<u32>,
+    /// Most CPU time of each one's cgroup, in per cent of one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota_percent: Option<u32>,
+    /// `nested` if the cgroups of a function are in one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup_layout: Option<String>,
+}
+
 /// Run-time effectiveness: uncontended duration / turnaround.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rte {
@@ -141,7 +189,8 @@ pub struct Switches {
     pub involuntary: f64,
 }
 
-/// How long after their planned arrivals invocations were forked.
+/// How long after their planned arrivals invocations were forked, or their
+/// requests sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
     /// The mean.
@@ -150,6 +199,15 @@ pub struct Lag {
     pub p99: f64,
     /// The largest.
     pub max: f64,
+}
+
+/// Whether the generation of load was too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Mean lag / mean turnaround of the short invocations.
+    pub of_short_turnaround: f64,
+    /// Whether that is more than [`LATE`].
+    pub late: bool,
 }
 
 /// Distributions, by nearest rank: the smallest value, then one value for each
@@ -173,6 +231,8 @@ pub struct Setting {
     pub kernel: String,
     /// How the machine's CPUs are made.
     pub accel: String,
+    /// What served the invocations, if it is known.
+    pub sandbox: Option<SandboxInfo>,
 }
 
 /// What is computed of one completed invocation.
@@ -210,6 +270,8 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
             slowdown: slowdown(&members),
         }
     };
+    let short_ones = group(true);
+    let turnaround_ms = turnaround(&done);
     Summary {
         schema: SCHEMA.to_string(),
         trace: TraceInfo {
@@ -222,17 +284,20 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
         scheduler: setting.scheduler.clone(),
         kernel: setting.kernel.clone(),
         accel: setting.accel.clone(),
+        sandbox: setting.sandbox.clone(),
         makespan_ms: makespan(&trace.invocations, &ok),
         failed: trace.invocations.len() - done.len(),
-        turnaround_ms: turnaround(&done),
+        turnaround_ms,
         slowdown: slowdown(&done),
         queue_delay_ms: Stats::of_us(done.iter().map(|one| one.queue_delay_us).collect()),
+        runqueue_wait_ms: Stats::of_us(ok.iter().filter_map(|one| one.runqueue_wait_us).collect()),
         rte: rte(&done),
-        short: group(true),
+        short: short_ones,
         long: group(false),
         switches: switches(&ok),
         cpu_over_service: cpu_over_service(&ok),
         arrival_lag_ms: lag(lag_ns),
+        arrival_lag: lateness(lag_ns, short_ones.turnaround_ms.or(turnaround_ms)),
         cdf: cdf(&done),
     }
 }
@@ -315,6 +380,15 @@ fn lag(lag_ns: &[u64]) -> Option<Lag> {
         mean: stats::round(mean(&sorted)?, 3),
         p99: stats::round(nearest_rank(&sorted, 990, 1000), 3),
         max: stats::round(nearest_rank(&sorted, 1, 1), 3),
+    })
+}
+
+fn lateness(lag_ns: &[u64], turnaround_ms: Option<Stats>) -> Option<Lateness> {
+    let lag_ms: Vec<f64> = lag_ns.iter().map(|ns| *ns as f64 / 1e6).collect();
+    let share = mean(&lag_ms)? / turnaround_ms?.mean;
+    Some(Lateness {
+        of_short_turnaround: ratio(share),
+        late: share > LATE,
     })
 }
 

@@ -14,6 +14,7 @@ fn setting() -> Setting {
         },
         kernel: "6.18.0".into(),
         accel: "native".into(),
+        sandbox: None,
     }
 }
 
@@ -39,6 +40,7 @@ fn record(trace: &Trace, id: usize, start_us: u64, end_us: u64, cpu_us: u64) -> 
         voluntary_switches: 1,
         involuntary_switches: id as u64,
         exit: Exit::Code(0),
+        runqueue_wait_us: None,
     }
 }
 
@@ -114,6 +116,36 @@ fn the_numbers_are_those_computed_by_hand() {
 }
 
 #[test]
+fn a_run_is_late_from_a_hundredth_of_the_short_ones_turnaround_on() {
+    let (trace, records) = six();
+    // Mean turnaround of the short ones is 37.75 ms: 1 % is 377,500 ns.
+    let late = |lag_ns: u64| {
+        let found = summarise(&trace, &records, &setting(), &[0, 2 * lag_ns]);
+        let lateness = found.arrival_lag.unwrap();
+        (lateness.of_short_turnaround, lateness.late)
+    };
+    assert_eq!(late(377_000), (0.01, false));
+    assert_eq!(late(378_000), (0.01, true));
+    assert_eq!(late(37_750_000), (1.0, true));
+    let unknown = summarise(&trace, &records, &setting(), &[]);
+    assert_eq!(unknown.arrival_lag, None);
+}
+
+#[test]
+fn run_queue_waits_are_those_that_are_known() {
+    let (trace, mut records) = six();
+    let none = summarise(&trace, &records, &setting(), &[]);
+    assert_eq!(none.runqueue_wait_ms, None);
+    records[0].runqueue_wait_us = Some(1000);
+    records[1].runqueue_wait_us = Some(4000);
+    // It failed: in no number but that of the failed.
+    records[4].runqueue_wait_us = Some(9000);
+    let wait = summarise(&trace, &records, &setting(), &[]).runqueue_wait_ms;
+    let wait = wait.unwrap();
+    assert_eq!((wait.mean, wait.max), (2.5, 4.0));
+}
+
+#[test]
 fn short_are_the_shortest_83_per_cent_of_the_whole_trace() {
     let (trace, records) = six();
     let found = summarise(&trace, &records, &setting(), &[]);
@@ -139,7 +171,7 @@ fn of_equal_invocations_those_with_smaller_ids_are_short() {
 #[test]
 fn with_io_the_base_of_slowdown_is_cpu_and_io_together() {
     let mut one = Invocation::cpu(0, "f".into(), 0);
-    one.phases = vec![Phase::Io(30_000), Phase::Cpu(10_000)];
+    one.phases = vec![Phase::io(30_000), Phase::cpu(10_000)];
     let trace = trace(vec![one]);
     let records = [record(&trace, 0, 0, 60_000, 10_500)];
     let found = summarise(&trace, &records, &setting(), &[]);

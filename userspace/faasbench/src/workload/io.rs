@@ -40,11 +40,11 @@ impl Io {
         let blocks = random.unit() < self.share;
         let io_us = random.uniform(self.low_us, self.high_us).round() as u64;
         if !blocks {
-            return vec![Phase::Cpu(service_us)];
+            return vec![Phase::cpu(service_us)];
         }
         let io_us = io_us.clamp(1, MAX_SERVICE_US);
         match self.place {
-            Place::Start => vec![Phase::Io(io_us), Phase::Cpu(service_us)],
+            Place::Start => vec![Phase::io(io_us), Phase::cpu(service_us)],
             Place::Middle => interleave(service_us, io_us, 1),
             Place::Several => interleave(service_us, io_us, SEVERAL),
         }
@@ -56,12 +56,12 @@ impl Io {
 fn interleave(service_us: u64, io_us: u64, times: u64) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(2 * times as usize + 1);
     for index in 0..=times {
-        phases.push(Phase::Cpu(part(service_us, index, times + 1)));
+        phases.push(Phase::cpu(part(service_us, index, times + 1)));
         if index < times {
-            phases.push(Phase::Io(part(io_us, index, times)));
+            phases.push(Phase::io(part(io_us, index, times)));
         }
     }
-    phases.retain(|phase| !matches!(phase, Phase::Cpu(0) | Phase::Io(0)));
+    phases.retain(|phase| phase.us() > 0);
     phases
 }
 
@@ -73,7 +73,14 @@ fn part(whole: u64, index: u64, count: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Phase::{Cpu, Io as Block};
+
+    fn cpu(us: u64) -> Phase {
+        Phase::cpu(us)
+    }
+
+    fn block(us: u64) -> Phase {
+        Phase::io(us)
+    }
 
     fn io(share: f64, place: Place) -> Io {
         Io {
@@ -85,8 +92,7 @@ mod tests {
     }
 
     fn blocked(phases: &[Phase]) -> u64 {
-        let time = |phase: &Phase| if let Block(us) = phase { *us } else { 0 };
-        phases.iter().map(time).sum()
+        phases.iter().map(|phase| phase.us() - phase.cpu_us()).sum()
     }
 
     #[test]
@@ -109,20 +115,20 @@ mod tests {
     fn none_and_all_are_possible() {
         let mut random = Random::new(1);
         for _ in 0..1000 {
-            assert_eq!(io(0.0, Place::Start).phases(5, &mut random), [Cpu(5)]);
+            assert_eq!(io(0.0, Place::Start).phases(5, &mut random), [cpu(5)]);
             assert!(blocked(&io(1.0, Place::Middle).phases(5, &mut random)) > 0);
         }
     }
 
     #[test]
     fn blocks_stand_where_they_should() {
-        assert_eq!(interleave(100, 7, 1), [Cpu(50), Block(7), Cpu(50)]);
+        assert_eq!(interleave(100, 7, 1), [cpu(50), block(7), cpu(50)]);
         assert_eq!(
             interleave(10, 8, 3),
-            [Cpu(2), Block(2), Cpu(3), Block(3), Cpu(2), Block(3), Cpu(3)]
+            [cpu(2), block(2), cpu(3), block(3), cpu(2), block(3), cpu(3)]
         );
         // Too short to be divided: nothing gets lost.
-        assert_eq!(interleave(1, 1, 1), [Block(1), Cpu(1)]);
-        assert_eq!(interleave(1, 2, 3), [Block(1), Block(1), Cpu(1)]);
+        assert_eq!(interleave(1, 1, 1), [block(1), cpu(1)]);
+        assert_eq!(interleave(1, 2, 3), [block(1), block(1), cpu(1)]);
     }
 }

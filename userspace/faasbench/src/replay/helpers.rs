@@ -1,0 +1,170 @@
+//! What the supervisor starts and makes for a replay beside the dispatcher,
+//! and ends and removes after it, whatever came of it.
+
+use super::cgroup::Cgroups;
+use super::channel;
+use super::keeper::Plan;
+use super::{Warm, KEEP, PEER};
+use anyhow::{bail, Context, Result};
+use nix::fcntl::{fcntl, FcntlArg, FdFlag};
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// Starts this program again as the process that `arguments` make of it, with
+/// `stdin` as its standard input, in `folder`.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn spawn(arguments: &[&str], stdin: Option<OwnedFd>, folder: Option<&Path>) -> Result<Child> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.stdin(stdin.map_or_else(Stdio::null, Stdio::from));
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    Ok(command.spawn()?)
+}
+
+/// Helper processes and places of a replay. What is dropped without
+/// [`Helpers::end`] is ended and removed all the same.
+#[derive(Debug, Default)]
+pub struct Helpers {
+    /// Where invocations work with files.
+    folder: Option<TempDir>,
+    peer: Option<Peer>,
+    keeper: Option<Child>,
+    cgroups: Option<Cgroups>,
+}
+
+#[derive(Debug)]
+struct Peer {
+    process: Child,
+    /// Where it takes orders; the last such socket to be closed ends it.
+    orders: OwnedFd,
+}
+
+impl Helpers {
+    /// Makes a folder for files, which is removed with all that is in it.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_folder(&mut self) -> Result<()> {
+        let new = tempfile::Builder::new().prefix("faasbench-").tempdir();
+        let cannot = || {
+            let place = std::env::temp_dir();
+            format!(
+                "cannot make a folder for files in {} (see TMPDIR)",
+                place.display()
+            )
+        };
+        self.folder = Some(new.with_context(cannot)?);
+        Ok(())
+    }
+
+    /// That folder.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_ref().map(TempDir::path)
+    }
+
+    /// Starts the peer.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn start_peer(&mut self) -> Result<()> {
+        let (orders, theirs) = channel::pair().context("cannot make a socket")?;
+        let process =
+            spawn(&[PEER], Some(theirs), None).context("cannot start the peer of the pipes")?;
+        // What is started from now on may keep it.
+        fcntl(&orders, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot share a socket")?;
+        self.peer = Some(Peer { process, orders });
+        Ok(())
+    }
+
+    /// The socket that the peer takes orders at.
+    pub fn peer(&self) -> Option<RawFd> {
+        self.peer.as_ref().map(|peer| peer.orders.as_raw_fd())
+    }
+
+    /// Starts the keeper on the board in the open file `board`, after the
+    /// cgroups of the functions called `names`, if they are to have any.
+    /// Returns the dispatcher's channel to it.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn start_keeper(&mut self, board: &str, names: Vec<String>, warm: Warm) -> Result<OwnedFd> {
+        if let Some(limits) = warm.cgroup {
+            self.cgroups = Some(Cgroups::set_up(&names, limits)?);
+        }
+        let plan = Plan {
+            functions: names,
+            cgroups: self.cgroups.clone(),
+            forks: warm.forks,
+        };
+        let plan = shared(&serde_json::to_vec(&plan)?).context("cannot hand down the plan")?;
+        let (ours, theirs) = channel::pair().context("cannot make a socket")?;
+        let arguments = [KEEP, board, &plan.as_raw_fd().to_string()];
+        let keeper = spawn(&arguments, Some(theirs), self.folder());
+        self.keeper = Some(keeper.context("cannot start the keeper of the sandboxes")?);
+        Ok(ours)
+    }
+
+    /// Waits for the helpers, which end when the dispatcher has, and removes
+    /// what was made.
+    ///
+    /// # Errors
+    /// If a helper failed, or something cannot be removed.
+    pub fn end(&mut self) -> Result<()> {
+        let mut failed = Vec::new();
+        if let Some(mut keeper) = self.keeper.take() {
+            let status = keeper.wait().context("cannot wait for the keeper")?;
+            if !status.success() {
+                failed.push(format!("the keeper of the sandboxes ended with {status}"));
+            }
+        }
+        if let Some(Peer {
+            mut process,
+            orders,
+        }) = self.peer.take()
+        {
+            drop(orders);
+            let status = process.wait().context("cannot wait for the peer")?;
+            if !status.success() {
+                failed.push(format!("the peer of the pipes ended with {status}"));
+            }
+        }
+        if let Some(cgroups) = self.cgroups.take() {
+            // The keeper has done so, unless it was killed.
+            cgroups.remove()?;
+        }
+        if let Some(folder) = self.folder.take() {
+            folder
+                .close()
+                .context("cannot remove the folder for files")?;
+        }
+        if !failed.is_empty() {
+            bail!("{}", failed.join("; "));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        // Whoever drops it unended has an error of its own to tell.
+        let _ = self.end();
+    }
+}
+
+/// An anonymous file with `content`, open over an exec.
+fn shared(content: &[u8]) -> Result<File> {
+    let mut file = File::from(memfd_create(c"faasbench-plan", MFdFlags::empty())?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
+}
