@@ -1,6 +1,7 @@
 //! `faasbench gen`.
 
 use super::{between, factor, load};
+use crate::kind::{Blocking, Work};
 use crate::output::{note, Sink};
 use crate::trace;
 use crate::workload::applications::Applications;
@@ -9,6 +10,7 @@ use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
 use crate::workload::files;
 use crate::workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
 use crate::workload::io::{Io, Place};
+use crate::workload::kinds;
 use crate::workload::random::Random;
 use crate::workload::table1::Table1;
 use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
@@ -150,6 +152,8 @@ pub(super) struct Common {
     functions: FunctionArgs,
     #[command(flatten, next_help_heading = "I/O and classes")]
     io: IoArgs,
+    #[command(flatten, next_help_heading = "What functions do")]
+    kinds: KindArgs,
 }
 
 #[derive(Debug, Args)]
@@ -206,6 +210,17 @@ struct IoArgs {
     /// microseconds, LD for the others; by default no class
     #[arg(long, value_name = "US")]
     class_split_us: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+struct KindArgs {
+    /// What functions compute, one kind or several with commas between that they
+    /// take turns at; by default the run decides
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    work: Vec<Work>,
+    /// What functions block in, likewise
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    io_kind: Vec<Blocking>,
 }
 
 /// What --arrivals says.
@@ -279,12 +294,13 @@ impl Common {
             class_split_us: self.io.class_split_us,
         };
         let sink = Sink::open(&self.output)?;
-        let invocations = workload.make(Amount {
+        let mut invocations = workload.make(Amount {
             invocations: self.invocations,
             load: self.load,
             cpus: self.cpus,
             seed: self.seed,
         })?;
+        kinds::assign(&mut invocations, &self.kinds.work, &self.kinds.io_kind);
         sink.commit(trace::to_csv(&invocations).as_bytes())?;
         note(&describe(&invocations, self.cpus));
         Ok(())

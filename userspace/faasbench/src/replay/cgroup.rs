@@ -72,24 +72,13 @@ impl Cgroups {
     /// If there is no hierarchy of version 2, it has no CPU controller, or it
     /// cannot be written. Nothing stays behind then.
     pub fn set_up(functions: &[String], limits: Limits) -> Result<Self> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let root = find_root(&mounts).context(
-            "--sandbox cgroup needs cgroups of version 2, and no such hierarchy is mounted; \
-             `mount -t cgroup2 cgroup2 /sys/fs/cgroup` where the machine uses no other",
-        )?;
+        let root = root()?;
         let mut new = Self {
             base: root.join(BASE),
             limits,
             folders: folder_names(functions),
             switched_on_at: None,
         };
-        if !has_cpu(&root.join("cgroup.controllers")) {
-            bail!(
-                "--sandbox cgroup needs the CPU controller, which {} does not have: \
-                 it is off, or used by cgroups of version 1",
-                root.display()
-            );
-        }
         new.check_unused()?;
         if let Err(error) = new.make(&root) {
             let _ = new.remove();
@@ -164,6 +153,26 @@ impl Cgroups {
         }
         Ok(())
     }
+}
+
+/// The root of this machine's hierarchy of version 2.
+///
+/// # Errors
+/// If there is none, or it has no CPU controller.
+pub fn root() -> Result<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let root = find_root(&mounts).context(
+        "--sandbox cgroup needs cgroups of version 2, and no such hierarchy is mounted; \
+         `mount -t cgroup2 cgroup2 /sys/fs/cgroup` where the machine uses no other",
+    )?;
+    if !has_cpu(&root.join("cgroup.controllers")) {
+        bail!(
+            "--sandbox cgroup needs the CPU controller, which {} does not have: \
+             it is off, or used by cgroups of version 1",
+            root.display()
+        );
+    }
+    Ok(root)
 }
 
 /// Where the hierarchy of version 2 is mounted, by `/proc/self/mountinfo`.

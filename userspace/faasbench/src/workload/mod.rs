@@ -12,6 +12,7 @@ pub mod distribution;
 pub mod files;
 pub mod functions;
 pub mod io;
+pub mod kinds;
 pub mod random;
 pub mod table1;
 
