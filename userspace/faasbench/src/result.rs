@@ -9,12 +9,13 @@
 //! started. `start_us` and `end_us` are empty where an invocation did not get
 //! that far; only rows with `exit` other than 0 may have empty times.
 //! `runqueue_wait_us` is the time for which it was runnable without running,
-//! until it completed, as the kernel counts it (`/proc/PID/schedstat`); empty
-//! if unknown. Files of before it was measured end with the column `exit`.
+//! until it completed: for a warm sandbox as the kernel counts it
+//! (`/proc/PID/schedstat`), for a process of its own its time since the fork
+//! less what it ran and blocked. Empty if unknown, as where files may have made
+//! such a process wait. Files of before it was measured end with the column `exit`.
 //!
 //! For a warm sandbox, `cpu_us`, switches and `runqueue_wait_us` are what came
-//! on top since the sandbox had served the request before, so waiting for this
-//! one is in them; an invocation failed with code N if its work did with errno
+//! on top since it began to wait for this request; an invocation failed with code N if its work did with errno
 //! N, or if its sandbox ended before it had answered, as that did.
 
 use crate::input::{self, InputError, MAX_US};

@@ -327,6 +327,15 @@ mod tests {
         );
         theirs.slot(1).set_wait_ns(Some(0));
         assert_eq!(mine.slot(1).wait_ns(), Some(0));
+        let alone = theirs.slot(0);
+        alone.set_runnable_ns(100);
+        alone.set_end_ns(150);
+        assert_eq!(mine.slot(0).wait_ns(), None);
+        alone.set_accounted_ns(Some(30));
+        assert_eq!(mine.slot(0).wait_ns(), Some(20));
+        alone.set_accounted_ns(Some(60));
+        assert_eq!(mine.slot(0).wait_ns(), Some(0));
+        alone.set_end_ns(0);
         let usage = Usage {
             cpu_us: 5,
             voluntary: 6,

@@ -44,7 +44,7 @@ impl From<Rusage> for Usage {
     }
 }
 
-/// How long a process was runnable without running.
+/// How long the calling process was runnable without running.
 ///
 /// The kernel's scheduling core counts it for tasks of every class, those of
 /// a sched_ext scheduler included.

@@ -92,6 +92,10 @@ impl Dispatcher<'_> {
             outcome = fork();
             match outcome {
                 Ok(0) => child::serve(slot, &self.phases, &mut self.worker),
+                Ok(_) => {
+                    slot.set_runnable_ns(monotonic_ns());
+                    return outcome;
+                }
                 Err(Errno::EAGAIN | Errno::ENOMEM) => {}
                 _ => return outcome,
             }

@@ -18,7 +18,7 @@
 //! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
 //!   context switches; *makespan* = last end - first arrival.
 //! - *run-queue wait* is the time for which an invocation was runnable without
-//!   running, until it completed, as the kernel counts it.
+//!   running, until it completed.
 //! - *arrival lag* is how long after its planned arrival an invocation was
 //!   forked, or its request sent. A run is *late* if the mean lag is more than
 //!   1 % of the mean turnaround of the short invocations (of all, if none of

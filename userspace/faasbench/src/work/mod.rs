@@ -33,6 +33,10 @@ pub struct Worker {
     sentiment: Option<text::Sentiment>,
     /// Where [`peer`] takes orders.
     peer: Option<RawFd>,
+    /// Time blocked so far.
+    blocked_ns: u64,
+    /// Whether files may have made it wait besides.
+    used_files: bool,
 }
 
 impl Worker {
@@ -57,6 +61,12 @@ impl Worker {
         }
     }
 
+    /// For how long it has blocked in all, in nanoseconds; nothing if only the
+    /// file system knows.
+    pub fn blocked_ns(&self) -> Option<u64> {
+        (!self.used_files).then_some(self.blocked_ns)
+    }
+
     /// Goes through the phases of an invocation. `begun_ns` is what the
     /// thread's CPU clock showed when it began: from there on its demand is
     /// reckoned.
@@ -76,6 +86,7 @@ impl Worker {
                 }
                 Phase::Io { us, blocking } => {
                     let before = thread_cpu_ns();
+                    self.blocked_ns += us * 1000;
                     let until_ns = monotonic_ns() + us * 1000;
                     let blocking = blocking.unwrap_or(Blocking::Sleep);
                     self.block(blocking, until_ns)?;
@@ -103,7 +114,8 @@ impl Worker {
                 pace::until(target_ns, 1, clock, |n| stream.blocks(n));
             }
             Work::File => {
-                return pace::try_until(target_ns, 1, clock, |n| self.file.write_and_delete(n))
+                self.used_files = true;
+                return pace::try_until(target_ns, 1, clock, |n| self.file.write_and_delete(n));
             }
             Work::Json => {
                 let json = self.json.get_or_insert_default();
@@ -129,7 +141,10 @@ impl Worker {
                 Ok(())
             }
             Blocking::Pipe => peer::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
-            Blocking::File => self.file.sync_until(until_ns, monotonic_ns),
+            Blocking::File => {
+                self.used_files = true;
+                self.file.sync_until(until_ns, monotonic_ns)
+            }
         }
     }
 }
@@ -165,6 +180,7 @@ mod tests {
             .serve(&[io(Blocking::File), io(Blocking::Sleep)], thread_cpu_ns())
             .unwrap();
         assert!(monotonic_ns() - begun >= 6_000_000);
+        assert_eq!(worker.blocked_ns(), None);
         let alone = worker.serve(&[io(Blocking::Pipe)], 0);
         assert_eq!(alone, Err(Errno::ENOTCONN));
     }

@@ -17,7 +17,9 @@ const SWITCHES: usize = 6;
 const STATE: usize = 7;
 const WAIT: usize = 8;
 pub(super) const FUNCTION: usize = 9;
-pub(super) const SLOT: usize = 10;
+const RUNNABLE: usize = 10;
+const ACCOUNTED: usize = 11;
+pub(super) const SLOT: usize = 12;
 
 // The state of a slot is one of these over a 32-bit value.
 const EXITED: u64 = 1 << 32;
@@ -147,11 +149,30 @@ impl Slot<'_> {
     }
 
     /// For how long it was runnable without running, in nanoseconds.
+    /// For a process of its own, it is what is left of its time when what it
+    /// ran and what it blocked is taken away.
     pub fn wait_ns(&self) -> Option<u64> {
-        nonzero(self.words[WAIT].load(Relaxed)).map(|ns| ns - 1)
+        let counted = nonzero(self.words[WAIT].load(Relaxed)).map(|ns| ns - 1);
+        counted.or_else(|| {
+            let began_ns = nonzero(self.words[RUNNABLE].load(Relaxed))?;
+            let accounted_ns = nonzero(self.words[ACCOUNTED].load(Relaxed))?;
+            Some(self.end_ns()?.saturating_sub(began_ns + accounted_ns))
+        })
     }
 
-    /// Written by the child or sandbox, where the kernel tells it.
+    /// Since when its process has been there, on the monotonic clock; written
+    /// by who forked it.
+    pub fn set_runnable_ns(&self, ns: u64) {
+        self.words[RUNNABLE].store(ns, Relaxed);
+    }
+
+    /// For how long its process had run or blocked by its end; written by that
+    /// process, where it is known.
+    pub fn set_accounted_ns(&self, ns: Option<u64>) {
+        self.words[ACCOUNTED].store(ns.unwrap_or(0), Relaxed);
+    }
+
+    /// Written by the sandbox, where the kernel tells it.
     pub fn set_wait_ns(&self, ns: Option<u64>) {
         self.words[WAIT].store(ns.map_or(0, |ns| ns + 1), Relaxed);
     }
