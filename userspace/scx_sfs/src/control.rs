@@ -12,6 +12,7 @@ use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use scx_sfs::hints::{Clock, HintListener, KernelHint};
+use nix::time::{clock_gettime, ClockId};
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 
@@ -50,6 +51,7 @@ pub struct Control<'object> {
     sandboxes: Option<Sandboxes>,
     controller: Controller,
     settings: Settings,
+    log_slice: bool,
     kernel: KernelHalf<'object>,
 }
 
@@ -86,7 +88,7 @@ impl<'object> Control<'object> {
         }
         let iat = IatMap::new(kernel.iat_map())?;
         debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
-        Ok(Self {
+        let control = Self {
             ring,
             events,
             completions,
@@ -96,8 +98,11 @@ impl<'object> Control<'object> {
             sandboxes,
             controller,
             settings: *settings,
+            log_slice: options.log_slice,
             kernel,
-        })
+        };
+        control.log_slice();
+        Ok(control)
     }
 
     /// Serves until a signal comes or the kernel ends the scheduler.
@@ -220,6 +225,7 @@ impl<'object> Control<'object> {
         if let Some(slice_ns) = self.controller.on_arrivals(&arrivals) {
             debug!("S = {} us after {total} arrivals", slice_ns / 1000);
             self.kernel.set_slice(slice_of(&self.settings, slice_ns));
+            self.log_slice();
         }
     }
 
@@ -233,10 +239,12 @@ impl<'object> Control<'object> {
         match self.controller.on_delay(event.value) {
             Some(Transition::EnterFairOnly) => {
                 let moved = self.kernel.switch_mode(Mode::FairOnly)?;
+                self.log_slice();
                 info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved");
             }
             Some(Transition::LeaveFairOnly) => {
                 let moved = self.kernel.switch_mode(Mode::Filter)?;
+                self.log_slice();
                 info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back");
             }
             // S has grown since the report: it was no overload after all. But a wait
@@ -247,6 +255,23 @@ impl<'object> Control<'object> {
             None => {}
         }
         Ok(())
+    }
+
+    /// Logs S and the mode in the form that `faasbench run` reads, if asked to.
+    fn log_slice(&self) {
+        if !self.log_slice {
+            return;
+        }
+        let mode = match self.controller.mode() {
+            Mode::Filter => "filter",
+            Mode::FairOnly => "fair-only",
+        };
+        let s_us = self.controller.slice_ns() / 1000;
+        let arrivals = self.controller.counters().arrivals;
+        info!(
+            "slice: monotonic_us={} s_us={s_us} mode={mode} arrivals={arrivals}",
+            monotonic_us()
+        );
     }
 
     fn answer(&self, what: Request, hints: Option<&HintListener>) -> Answer {
@@ -298,6 +323,12 @@ fn watch_sandboxes(options: &Options) -> Result<(Option<Sandboxes>, Vec<Change>)
     }
     let (watch, present) = Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone())?;
     Ok((Some(watch), present))
+}
+
+/// The time of the clock that benchmarks go by; it cannot fail on Linux.
+fn monotonic_us() -> i64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |now| now.tv_sec() * 1_000_000 + now.tv_nsec() / 1000)
 }
 
 /// Returns S and what follows from it.

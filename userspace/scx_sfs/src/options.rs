@@ -158,6 +158,11 @@ pub struct Options {
     #[arg(short = 'v', long)]
     pub verbose: bool,
 
+    /// Log S and the mode at the start and at each change, with the monotonic
+    /// clock's time, for programs to read.
+    #[arg(long, env = "SCX_SFS_LOG_SLICE")]
+    pub log_slice: bool,
+
     /// Have the kernel half log each demotion and mode switch to
     /// /sys/kernel/tracing/trace_pipe.
     #[arg(short = 'd', long)]
