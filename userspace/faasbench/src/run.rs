@@ -6,6 +6,7 @@ use crate::replay::cgroup::Layout;
 use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
 use crate::result;
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
+use crate::summary::slice::SliceLog;
 use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
 use anyhow::{bail, Context, Result};
@@ -82,7 +83,8 @@ impl Run {
         let mut session = self.scheduler.start(outputs.log.take())?;
         let measured = self.measure(&trace, &mut session, pin)?;
         session.finish();
-        let summary = self.summary(&trace, &session, &measured);
+        let mut summary = self.summary(&trace, &session, &measured);
+        summary.slice = self.slice(&measured);
         let csv = result::to_csv(&measured.records);
         outputs.csv.commit(csv.as_bytes())?;
         outputs.json.commit(json::to_text(&summary)?.as_bytes())?;
@@ -105,6 +107,16 @@ impl Run {
         let measured = replay::replay(trace, &setup, Some(&|done| bar.set_position(done)));
         bar.finish_and_clear();
         measured
+    }
+
+    /// What the scheduler has said of S and the mode. Its log is of its own
+    /// making: what cannot be read there is not there.
+    fn slice(&self, measured: &Measured) -> Option<SliceLog> {
+        if matches!(self.scheduler, Scheduler::Kernel(_)) || measured.records.is_empty() {
+            return None;
+        }
+        let log = std::fs::read(self.out.join(format!("{}.log", self.name))).ok()?;
+        SliceLog::parse(&String::from_utf8_lossy(&log), measured.origin_ns / 1000)
     }
 
     fn summary(&self, trace: &Trace, session: &Session, measured: &Measured) -> Summary {

@@ -216,6 +216,7 @@ impl Session {
         let mut command = Command::new(program);
         command
             .args(args)
+            .env(crate::summary::slice::ASK, "true")
             .stdin(Stdio::null())
             .stdout(output(&log).context("cannot keep the scheduler's output")?)
             .stderr(output(&log).context("cannot keep the scheduler's output")?);

@@ -119,6 +119,8 @@ pub struct Measured {
     pub lag_ns: Vec<u64>,
     /// What was counted of the sandboxes, if there were any.
     pub pool: PoolCounts,
+    /// When the trace's time began, by the monotonic clock, in nanoseconds.
+    pub origin_ns: u64,
 }
 
 /// Replays `trace` on this machine.
@@ -232,6 +234,7 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
         records: Vec::with_capacity(trace.invocations.len()),
         lag_ns: Vec::with_capacity(trace.invocations.len()),
         pool: board.pool(),
+        origin_ns: origin,
     };
     for (id, invocation) in trace.invocations.iter().enumerate() {
         let slot = board.slot(id);

@@ -1,5 +1,5 @@
-//! How summaries stand in files: indented JSON, arrays of numbers on one line,
-//! fields in the order of their declaration.
+//! How summaries stand in files: indented JSON, arrays of numbers and inner
+//! objects on one line, fields in the order of their declaration.
 
 use super::{Summary, SCHEMA};
 use crate::input;
@@ -38,9 +38,22 @@ pub fn read(path: &Path) -> Result<Summary> {
     serde_json::from_slice(&bytes).with_context(|| format!("{file} is not a summary"))
 }
 
-/// Indents like [`PrettyFormatter`], except within arrays of plain values.
+/// How deep objects are indented; one that lies deeper stands on one line: one
+/// function, one set of percentiles.
+const INDENTED: usize = 2;
+
+/// Indents like [`PrettyFormatter`], except within arrays and inner objects.
 #[derive(Default)]
-struct Compact<'a>(PrettyFormatter<'a>);
+struct Compact<'a> {
+    pretty: PrettyFormatter<'a>,
+    depth: usize,
+}
+
+impl Compact<'_> {
+    fn is_inner(&self) -> bool {
+        self.depth > INDENTED
+    }
+}
 
 impl Formatter for Compact<'_> {
     fn begin_array_value<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
@@ -48,23 +61,38 @@ impl Formatter for Compact<'_> {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.begin_object(w)
+        self.depth += 1;
+        if self.is_inner() {
+            return w.write_all(b"{");
+        }
+        self.pretty.begin_object(w)
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_object(w)
+        let inner = self.is_inner();
+        self.depth -= 1;
+        if inner {
+            return w.write_all(b"}");
+        }
+        self.pretty.end_object(w)
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, w: &mut W, first: bool) -> io::Result<()> {
-        self.0.begin_object_key(w, first)
+        if self.is_inner() {
+            return w.write_all(if first { b"" } else { b", " });
+        }
+        self.pretty.begin_object_key(w, first)
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.begin_object_value(w)
+        self.pretty.begin_object_value(w)
     }
 
     fn end_object_value<W: ?Sized + Write>(&mut self, w: &mut W) -> io::Result<()> {
-        self.0.end_object_value(w)
+        if self.is_inner() {
+            return Ok(());
+        }
+        self.pretty.end_object_value(w)
     }
 }
 
@@ -73,9 +101,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_stand_on_one_line() {
-        let value = serde_json::json!({"a": [1.5, 2], "b": {"c": null}});
-        let want = "{\n  \"a\": [1.5, 2],\n  \"b\": {\n    \"c\": null\n  }\n}\n";
+    fn arrays_and_inner_objects_stand_on_one_line() {
+        let value =
+            serde_json::json!({"a": [1.5, 2], "b": {"c": {"d": 1, "e": {"f": []}}, "g": 2}});
+        let want =
+            "{\n  \"a\": [1.5, 2],\n  \"b\": {\n    \"c\": {\"d\": 1, \"e\": {\"f\": []}},\n    \
+                    \"g\": 2\n  }\n}\n";
         assert_eq!(to_text(&value).unwrap(), want);
         let list = serde_json::json!([{"a": 1}, {"a": 2}]);
         assert_eq!(

@@ -24,19 +24,31 @@
 //!   1 % of the mean turnaround of the short invocations (of all, if none of
 //!   those completed): the lag is a part of each turnaround, and the short ones
 //!   are where it weighs most.
+//! - *jitter* = interquartile range and variance, see [`groups`].
 //!
-//! Invocations that did not complete successfully are counted in `failed` and
-//! are in no other number. Where nothing completed, the number is null. Times
-//! are milliseconds, rounded to 3 decimals; ratios are rounded to 4.
+//! Invocations that did not complete successfully are counted in `failed`, of
+//! the whole and of each group, and are in no other number. Where nothing
+//! completed, the number is null. Times are milliseconds, rounded to 3
+//! decimals; ratios are rounded to 4.
+//!
+//! A reader must expect fields that it does not know, and may find those
+//! missing that have a default below: summaries of earlier versions lack them.
 
+pub mod groups;
 pub mod json;
+pub mod series;
+pub mod slice;
 pub mod stats;
 
 use crate::result::Record;
 use crate::scheduler::Status;
 use crate::trace::{offered_load, Invocation, Trace};
+use groups::{Function, Group, Jitter};
 use serde::{Deserialize, Serialize};
+use series::{ByService, OverTime};
+use slice::SliceLog;
 use stats::{mean, nearest_rank, ratio, Ms, Stats};
+use std::collections::BTreeMap;
 
 /// The name and version of the format.
 pub const SCHEMA: &str = "faasbench.summary/1";
@@ -86,6 +98,9 @@ pub struct Summary {
     pub short: Group,
     /// The long invocations.
     pub long: Group,
+    /// Spread of turnaround and slowdown of all invocations.
+    #[serde(default)]
+    pub jitter: Option<Jitter>,
     /// Context switches for one invocation.
     pub switches: Option<Switches>,
     /// Mean of CPU time used / service time, over those that need CPU time.
@@ -96,8 +111,23 @@ pub struct Summary {
     /// Whether that was too late, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag: Option<Lateness>,
+    /// The classes of the trace, by name, if it has any.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, Group>,
+    /// The functions of the trace, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, Function>,
     /// The distributions, for plots.
     pub cdf: Option<Cdf>,
+    /// Turnaround against service time, for plots.
+    #[serde(default)]
+    pub by_service: Option<ByService>,
+    /// Arrivals and queue delay over time, for plots.
+    #[serde(default)]
+    pub over_time: Option<OverTime>,
+    /// S and the mode over time, if the scheduler said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<SliceLog>,
 }
 
 /// What was replayed.
@@ -169,17 +199,6 @@ pub struct Rte {
     pub below_02: f64,
 }
 
-/// Some of the invocations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Group {
-    /// How many of them completed.
-    pub invocations: usize,
-    /// Their turnaround.
-    pub turnaround_ms: Option<Stats>,
-    /// Their slowdown.
-    pub slowdown: Option<Stats>,
-}
-
 /// Context switches for one invocation, on average.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Switches {
@@ -218,6 +237,9 @@ pub struct Cdf {
     pub turnaround_ms: Vec<f64>,
     /// Slowdown.
     pub slowdown: Vec<f64>,
+    /// Run-time effectiveness.
+    #[serde(default)]
+    pub rte: Vec<f64>,
 }
 
 /// What is known of a run beside its result.
@@ -238,67 +260,82 @@ pub struct Setting {
 /// What is computed of one completed invocation.
 #[derive(Debug, Clone, Copy)]
 struct Measure {
+    /// Row in the trace.
+    id: usize,
     turnaround_us: u64,
     queue_delay_us: u64,
     slowdown: f64,
-    short: bool,
+}
+
+impl Measure {
+    fn of(record: &Record, invocation: &Invocation) -> Option<Self> {
+        let (start_us, end_us) = record.completed()?;
+        let turnaround_us = end_us - record.arrival_us;
+        Some(Self {
+            id: record.id,
+            turnaround_us,
+            queue_delay_us: start_us - record.arrival_us,
+            slowdown: turnaround_us as f64 / invocation.uncontended_us() as f64,
+        })
+    }
+
+    /// Run-time effectiveness. Rounding of the times may make a turnaround
+    /// shorter than possible by 1 us.
+    fn rte(&self) -> f64 {
+        (1.0 / self.slowdown).min(1.0)
+    }
 }
 
 /// Summarises `records`, which must be those of `trace` in its order, or none
 /// if nothing could be run. `lag_ns` is how late each was forked, in
 /// nanoseconds, empty if unknown.
 pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &[u64]) -> Summary {
-    let short = shortest(&trace.invocations);
-    let pairs = records.iter().zip(&trace.invocations);
+    let invocations = &trace.invocations;
+    let pairs = records.iter().zip(invocations);
     let done: Vec<Measure> = pairs
-        .zip(&short)
-        .filter_map(|((record, invocation), short)| measure(record, invocation, *short))
+        .filter_map(|(record, invocation)| Measure::of(record, invocation))
         .collect();
     let ok: Vec<&Record> = records
         .iter()
         .filter(|one| one.completed().is_some())
         .collect();
-    let group = |short| {
-        let members: Vec<Measure> = done
-            .iter()
-            .filter(|one| one.short == short)
-            .copied()
-            .collect();
-        Group {
-            invocations: members.len(),
-            turnaround_ms: turnaround(&members),
-            slowdown: slowdown(&members),
-        }
-    };
-    let short_ones = group(true);
-    let turnaround_ms = turnaround(&done);
+    let short = shortest(invocations);
+    let all = Group::of(invocations, &done, |_| true);
+    let short_ones = Group::of(invocations, &done, |id| short[id]);
+    let lag_base = short_ones.turnaround_ms.or(all.turnaround_ms);
     Summary {
         schema: SCHEMA.to_string(),
         trace: TraceInfo {
             name: trace.name.clone(),
             sha256: trace.sha256.clone(),
-            invocations: trace.invocations.len(),
+            invocations: invocations.len(),
             cpus: setting.cpus,
-            offered_load: offered_load(&trace.invocations, setting.cpus).map(ratio),
+            offered_load: offered_load(invocations, setting.cpus).map(ratio),
         },
         scheduler: setting.scheduler.clone(),
         kernel: setting.kernel.clone(),
         accel: setting.accel.clone(),
         sandbox: setting.sandbox.clone(),
-        makespan_ms: makespan(&trace.invocations, &ok),
-        failed: trace.invocations.len() - done.len(),
-        turnaround_ms,
-        slowdown: slowdown(&done),
-        queue_delay_ms: Stats::of_us(done.iter().map(|one| one.queue_delay_us).collect()),
+        makespan_ms: makespan(invocations, &ok),
+        failed: all.failed,
+        turnaround_ms: all.turnaround_ms,
+        slowdown: all.slowdown,
+        queue_delay_ms: all.queue_delay_ms,
         runqueue_wait_ms: Stats::of_us(ok.iter().filter_map(|one| one.runqueue_wait_us).collect()),
-        rte: rte(&done),
+        rte: all.rte,
         short: short_ones,
-        long: group(false),
+        long: Group::of(invocations, &done, |id| !short[id]),
+        jitter: all.jitter,
         switches: switches(&ok),
         cpu_over_service: cpu_over_service(&ok),
         arrival_lag_ms: lag(lag_ns),
-        arrival_lag: lateness(lag_ns, short_ones.turnaround_ms.or(turnaround_ms)),
+        arrival_lag: lateness(lag_ns, lag_base),
+        classes: groups::classes(invocations, &done),
+        functions: groups::functions(invocations, &done),
         cdf: cdf(&done),
+        by_service: ByService::of(invocations, &done),
+        over_time: OverTime::of(invocations, &done),
+        slice: None,
     }
 }
 
@@ -314,44 +351,10 @@ fn shortest(invocations: &[Invocation]) -> Vec<bool> {
     short
 }
 
-fn measure(record: &Record, invocation: &Invocation, short: bool) -> Option<Measure> {
-    let (start_us, end_us) = record.completed()?;
-    let turnaround_us = end_us - record.arrival_us;
-    Some(Measure {
-        turnaround_us,
-        queue_delay_us: start_us - record.arrival_us,
-        slowdown: turnaround_us as f64 / invocation.uncontended_us() as f64,
-        short,
-    })
-}
-
-fn turnaround(measures: &[Measure]) -> Option<Stats> {
-    Stats::of_us(measures.iter().map(|one| one.turnaround_us).collect())
-}
-
-fn slowdown(measures: &[Measure]) -> Option<Stats> {
-    Stats::of_ratios(measures.iter().map(|one| one.slowdown).collect())
-}
-
 fn makespan(invocations: &[Invocation], ok: &[&Record]) -> Option<f64> {
     let first = invocations.first()?.arrival_us;
     let last = ok.iter().filter_map(|one| one.end_us).max()?;
     Some((last - first).ms())
-}
-
-fn rte(measures: &[Measure]) -> Option<Rte> {
-    // Rounding of the times may make a turnaround shorter than possible by 1 us.
-    let of = |one: &Measure| (1.0 / one.slowdown).min(1.0);
-    let all: Vec<f64> = measures.iter().map(of).collect();
-    let share = |wanted: fn(&f64) -> bool| {
-        let count = all.iter().filter(|rte| wanted(rte)).count();
-        ratio(count as f64 / all.len() as f64)
-    };
-    Some(Rte {
-        mean: ratio(mean(&all)?),
-        at_least_095: share(|rte| *rte >= 0.95),
-        below_02: share(|rte| *rte < 0.2),
-    })
 }
 
 fn switches(ok: &[&Record]) -> Option<Switches> {
@@ -393,23 +396,24 @@ fn lateness(lag_ns: &[u64], turnaround_ms: Option<Stats>) -> Option<Lateness> {
 }
 
 fn cdf(measures: &[Measure]) -> Option<Cdf> {
-    let mut turnaround: Vec<u64> = measures.iter().map(|one| one.turnaround_us).collect();
-    let mut slowdown: Vec<f64> = measures.iter().map(|one| one.slowdown).collect();
-    turnaround.sort_unstable();
-    slowdown.sort_by(f64::total_cmp);
     if measures.is_empty() {
         return None;
     }
+    let mut turnaround: Vec<u64> = measures.iter().map(|one| one.turnaround_us).collect();
+    turnaround.sort_unstable();
     let steps = 0..=CDF_STEPS;
+    let turnaround = steps.map(|step| nearest_rank(&turnaround, step, CDF_STEPS).ms());
     Some(Cdf {
-        turnaround_ms: steps
-            .clone()
-            .map(|step| nearest_rank(&turnaround, step, CDF_STEPS).ms())
-            .collect(),
-        slowdown: steps
-            .map(|step| ratio(nearest_rank(&slowdown, step, CDF_STEPS)))
-            .collect(),
+        turnaround_ms: turnaround.collect(),
+        slowdown: cdf_of_ratios(measures.iter().map(|one| one.slowdown).collect()),
+        rte: cdf_of_ratios(measures.iter().map(Measure::rte).collect()),
     })
+}
+
+fn cdf_of_ratios(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    let at = |step| ratio(nearest_rank(&values, step, CDF_STEPS));
+    (0..=CDF_STEPS).map(at).collect()
 }
 
 #[cfg(test)]

@@ -23,16 +23,23 @@ impl Stats {
     /// Of times in microseconds, as milliseconds; `None` of nothing.
     pub fn of_us(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
-        let sum: u128 = values.iter().map(|us| u128::from(*us)).sum();
-        let mean = sum as f64 / 1e3 / values.len() as f64;
-        Self::of_sorted(&values, round(mean, 3), |us| us.ms())
+        Self::of_sorted_us(&values)
     }
 
     /// Of plain ratios; `None` of nothing.
     pub fn of_ratios(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
-        let mean = mean(&values)?;
-        Self::of_sorted(&values, ratio(mean), ratio)
+        Self::of_sorted_ratios(&values)
+    }
+
+    /// Of times in microseconds that are sorted, as milliseconds.
+    pub fn of_sorted_us(sorted: &[u64]) -> Option<Self> {
+        Self::of_sorted(sorted, round(mean_us(sorted)? / 1e3, 3), |us| us.ms())
+    }
+
+    /// Of plain ratios that are sorted.
+    pub fn of_sorted_ratios(sorted: &[f64]) -> Option<Self> {
+        Self::of_sorted(sorted, ratio(mean(sorted)?), ratio)
     }
 
     fn of_sorted<T: Copy>(sorted: &[T], mean: f64, unit: fn(T) -> f64) -> Option<Self> {
@@ -47,6 +54,40 @@ impl Stats {
             p99: at(990),
             p999: at(999),
             max: at(1000),
+        })
+    }
+}
+
+/// How far values lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Interquartile range: the 75th percentile less the 25th, by nearest rank.
+    pub iqr: f64,
+    /// Mean squared distance from the mean: milliseconds squared for times.
+    pub variance: f64,
+}
+
+impl Spread {
+    /// Of times in microseconds that are sorted, in milliseconds; `None` of
+    /// nothing.
+    pub fn of_sorted_us(sorted: &[u64]) -> Option<Self> {
+        let mean = mean_us(sorted)?;
+        let square = |us: &u64| (*us as f64 - mean) * (*us as f64 - mean);
+        let variance = sorted.iter().map(square).sum::<f64>() / sorted.len() as f64;
+        Some(Self {
+            iqr: (nearest_rank(sorted, 3, 4) - nearest_rank(sorted, 1, 4)).ms(),
+            variance: round(variance / 1e6, 3),
+        })
+    }
+
+    /// Of plain ratios that are sorted; `None` of nothing.
+    pub fn of_sorted_ratios(sorted: &[f64]) -> Option<Self> {
+        let mean = mean(sorted)?;
+        let square = |value: &f64| (value - mean) * (value - mean);
+        let variance = sorted.iter().map(square).sum::<f64>() / sorted.len() as f64;
+        Some(Self {
+            iqr: ratio(nearest_rank(sorted, 3, 4) - nearest_rank(sorted, 1, 4)),
+            variance: ratio(variance),
         })
     }
 }
@@ -75,6 +116,12 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The mean of times, in their unit; `None` of nothing. Summed up exactly.
+fn mean_us(values: &[u64]) -> Option<f64> {
+    let sum: u128 = values.iter().map(|us| u128::from(*us)).sum();
+    (!values.is_empty()).then(|| sum as f64 / values.len() as f64)
+}
+
 /// A ratio, rounded to 4 decimals.
 pub fn ratio(value: f64) -> f64 {
     round(value, 4)
@@ -99,6 +146,18 @@ mod tests {
         assert_eq!((stats.mean, stats.p999, stats.max), (5.5, 10.0, 10.0));
         assert_eq!(Stats::of_us(vec![]), None);
         assert_eq!(Stats::of_ratios(vec![]), None);
+    }
+
+    #[test]
+    fn spread_of_four_and_of_one() {
+        // 1 2 4 9: quartiles are ranks 1 and 3; mean 4, (9 + 4 + 0 + 25) / 4.
+        let four = Spread::of_sorted_us(&[1000, 2000, 4000, 9000]).unwrap();
+        assert_eq!((four.iqr, four.variance), (3.0, 9.5));
+        let ratios = Spread::of_sorted_ratios(&[1.0, 2.0, 4.0, 9.0]).unwrap();
+        assert_eq!(ratios, four);
+        let one = Spread::of_sorted_us(&[7]).unwrap();
+        assert_eq!((one.iqr, one.variance), (0.0, 0.0));
+        assert_eq!(Spread::of_sorted_us(&[]), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::result::Exit;
-use crate::trace::Phase;
+use crate::trace::{Class, Phase};
 
 fn setting() -> Setting {
     Setting {
@@ -159,6 +159,129 @@ fn short_are_the_shortest_83_per_cent_of_the_whole_trace() {
 }
 
 #[test]
+fn every_group_has_the_numbers_computed_by_hand() {
+    let (mut trace, mut records) = six();
+    for (id, function, class) in [
+        (0, "a", Some(Class::Ls)),
+        (1, "a", None),
+        (2, "b", Some(Class::Ls)),
+        (3, "b", Some(Class::Ld)),
+        (4, "a", Some(Class::Ls)),
+        (5, "b", Some(Class::Ld)),
+    ] {
+        trace.invocations[id].function = function.into();
+        trace.invocations[id].class = class;
+        records[id].function = function.into();
+    }
+    let found = summarise(&trace, &records, &setting(), &[]);
+    let jitter = found.jitter.unwrap();
+    // 10 40 41 60 150: ranks ceil(3.75) = 4 and ceil(1.25) = 2: 60 - 40; mean
+    // 60.2, (2520.04 + 408.04 + 368.64 + 0.04 + 8064.04) / 5
+    let turnaround = jitter.turnaround_ms;
+    assert_eq!((turnaround.iqr, turnaround.variance), (20.0, 2272.16));
+    // 1 1.025 1.5 2 6: 2 - 1.025; mean 2.305,
+    // (1.703025 + 1.6384 + 0.648025 + 0.093025 + 13.653025) / 5 = 3.5471
+    assert_eq!(jitter.slowdown.iqr, 0.975);
+    assert_eq!(jitter.slowdown.variance, 3.5471);
+    assert_eq!((found.short.failed, found.long.failed), (1, 0));
+    // Short: delays 0, 10, 40, 0.5 ms; long: 1 ms, RTE 100 / 150.
+    assert_eq!(found.short.queue_delay_ms.unwrap().mean, 12.625);
+    assert_eq!(found.long.rte.unwrap().mean, 0.6667);
+    assert_eq!(found.long.jitter.unwrap().turnaround_ms.variance, 0.0);
+
+    let names: Vec<&String> = found.classes.keys().collect();
+    assert_eq!(names, ["LD", "LS"]);
+    let ls = found.classes["LS"];
+    // 10 and 60 ms, slowed down by 1 and 6; id 4 failed.
+    assert_eq!((ls.invocations, ls.failed), (2, 1));
+    assert_eq!(ls.turnaround_ms.unwrap().mean, 35.0);
+    let jitter = ls.jitter.unwrap();
+    assert_eq!((jitter.slowdown.iqr, jitter.slowdown.variance), (5.0, 6.25));
+    assert_eq!(jitter.turnaround_ms.variance, 625.0);
+    // (1 + 1/6) / 2
+    assert_eq!(ls.rte.unwrap().mean, 0.5833);
+    assert_eq!(found.classes["LD"].turnaround_ms.unwrap().mean, 95.5);
+
+    let names: Vec<&String> = found.functions.keys().collect();
+    assert_eq!(names, ["a", "b"]);
+    let a = found.functions["a"];
+    // Service times 10, 20, 20 ms, the last failed; turnaround 10, 40 ms.
+    assert_eq!((a.invocations, a.failed, a.service_ms), (2, 1, 16.667));
+    let turnaround = a.turnaround_ms.unwrap();
+    assert_eq!((turnaround.mean, turnaround.p50), (25.0, 10.0));
+    assert_eq!((turnaround.p99, turnaround.iqr), (40.0, 30.0));
+    assert_eq!(turnaround.variance, 225.0);
+    assert_eq!(a.slowdown.unwrap().variance, 0.25);
+    assert_eq!(a.queue_delay_ms.unwrap().mean, 5.0);
+    assert_eq!(a.rte, Some(0.75));
+    // 41 60 150: mean 83.6667, (1820.444 + 560.111 + 4400.111) / 3
+    let b = found.functions["b"].turnaround_ms.unwrap();
+    assert_eq!((b.mean, b.p50, b.iqr), (83.667, 60.0, 109.0));
+    assert_eq!(b.variance, 2260.222);
+}
+
+#[test]
+fn the_series_for_plots_are_those_computed_by_hand() {
+    let (trace, records) = six();
+    let found = summarise(&trace, &records, &setting(), &[]);
+    // 10 ms: 10 and 60; 20 ms: 40; 40 ms: 41; 100 ms: 150.
+    let points = found.by_service.unwrap();
+    assert_eq!(points.service_ms, [10.0, 20.0, 40.0, 100.0]);
+    assert_eq!(points.invocations, [2, 1, 1, 1]);
+    assert_eq!(points.turnaround_p50_ms, [10.0, 40.0, 41.0, 150.0]);
+    assert_eq!(points.turnaround_p99_ms, [60.0, 40.0, 41.0, 150.0]);
+    let time = found.over_time.unwrap();
+    assert_eq!((time.from_ms, time.bin_ms), (10.0, 50.001));
+    assert_eq!(time.arrivals, [6]);
+    assert_eq!(time.mean_queue_delay_ms, [Some(10.3)]);
+    assert_eq!(time.max_queue_delay_ms, [Some(40.0)]);
+}
+
+#[test]
+fn bins_of_time_are_of_equal_length_and_may_be_empty() {
+    // 32 invocations, one each millisecond: 4 bins of 31,001 / 4 us.
+    let one = |id: u64| Invocation::cpu(id * 1000, "f".into(), 10);
+    let trace = trace((0..32).map(one).collect());
+    let mut records: Vec<Record> = (0..32)
+        .map(|id| record(&trace, id, id as u64 * 1000 + 500, 99_000, 10))
+        .collect();
+    for record in &mut records[24..] {
+        record.exit = Exit::Code(1);
+    }
+    let time = summarise(&trace, &records, &setting(), &[])
+        .over_time
+        .unwrap();
+    assert_eq!(time.bin_ms, 7.751);
+    assert_eq!(time.arrivals, [8, 8, 8, 8]);
+    let half = Some(0.5);
+    assert_eq!(time.mean_queue_delay_ms, [half, half, half, None]);
+    let at_once = super::OverTime::of(&trace.invocations[..1], &[]);
+    assert_eq!(at_once, None);
+}
+
+#[test]
+fn a_summary_without_the_later_fields_can_be_read() {
+    let (trace, records) = six();
+    let summary = summarise(&trace, &records, &setting(), &[]);
+    let mut value = serde_json::to_value(&summary).unwrap();
+    let fields = value.as_object_mut().unwrap();
+    for later in ["jitter", "functions", "by_service", "over_time"] {
+        assert!(fields.remove(later).is_some(), "{later}");
+    }
+    for group in ["short", "long"] {
+        let group = fields[group].as_object_mut().unwrap();
+        for later in ["failed", "queue_delay_ms", "rte", "jitter"] {
+            assert!(group.remove(later).is_some(), "{later}");
+        }
+    }
+    let cdf = fields["cdf"].as_object_mut().unwrap();
+    assert!(cdf.remove("rte").is_some());
+    let old: Summary = serde_json::from_value(value).unwrap();
+    assert_eq!(old.turnaround_ms, summary.turnaround_ms);
+    assert!(old.functions.is_empty() && old.jitter.is_none());
+}
+
+#[test]
 fn of_equal_invocations_those_with_smaller_ids_are_short() {
     let equal = vec![Invocation::cpu(0, "f".into(), 5); 10];
     // ceil(8.3) = 9
@@ -207,6 +330,11 @@ fn the_cdf_goes_from_the_smallest_to_the_largest() {
         (10.0, 150.0)
     );
     assert_eq!(cdf.slowdown[100], 1.5);
+    // 1/6, 1/2, 2/3, 40/41, 1
+    assert_eq!(
+        (cdf.rte[0], cdf.rte[100], cdf.rte[200]),
+        (0.1667, 0.6667, 1.0)
+    );
 }
 
 #[test]
