@@ -173,6 +173,13 @@ struct ReportArgs {
     /// Name of the row that the others are compared with
     #[arg(long, default_value = "eevdf", value_name = "NAME")]
     baseline: String,
+    /// Folder for the pictures as SVG files, made if missing
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+    /// Folder for the pictures as PNG files, made if missing; drawn with a font
+    /// of the program's own
+    #[arg(long, value_name = "DIR")]
+    png: Option<PathBuf>,
 }
 
 fn load(text: &str) -> Result<f64, String> {
@@ -202,7 +209,13 @@ impl Cli {
             Command::Run(args) => return run(args),
             Command::Summarize(args) => summarize(args)?,
             Command::Report(args) => {
-                report::write(&args.summaries, args.out.as_deref(), &args.baseline)?;
+                report::write(&report::Request {
+                    summaries: &args.summaries,
+                    out: args.out.as_deref(),
+                    baseline: &args.baseline,
+                    svg: args.svg.as_deref(),
+                    png: args.png.as_deref(),
+                })?;
             }
         }
         Ok(ExitCode::SUCCESS)

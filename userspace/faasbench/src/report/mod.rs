@@ -5,15 +5,29 @@
 //! make the same bytes.
 
 pub mod charts;
+pub mod files;
 pub mod page;
+pub mod style;
 pub mod svg;
 pub mod table;
 pub mod words;
 
 use crate::output::{note, print, Output};
+use crate::scheduler::Status;
 use crate::summary::{json, Summary};
 use anyhow::{bail, Context, Result};
 use std::path::{Path, PathBuf};
+
+/// Mean arrival lag above this share of mean turnaround, in per cent, makes a
+/// run a late one.
+pub const LATE_PER_CENT: f64 = 1.0;
+
+/// Columns of text on the terminal.
+const COLUMNS: usize = 80;
+
+/// More rows than this are compared one by one on the page only: the terminal
+/// has the table and the paragraph.
+const SAID_ON_TERMINAL: usize = 4;
 
 /// The summaries of several runs and the one that the others are compared with.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +37,37 @@ pub struct Comparison {
     /// Index of the baseline, if there is one that measured something.
     pub baseline: Option<usize>,
 }
+
+/// Something in which rows should not differ.
+struct Aspect {
+    name: &'static str,
+    of: fn(&Summary) -> String,
+    /// Whether simulated rows have it.
+    simulated: bool,
+}
+
+const ASPECTS: [Aspect; 4] = [
+    Aspect {
+        name: "trace",
+        of: |row| format!("{} {}", row.trace.name, short_sha(row)),
+        simulated: true,
+    },
+    Aspect {
+        name: "number of CPUs",
+        of: |row| row.trace.cpus.to_string(),
+        simulated: true,
+    },
+    Aspect {
+        name: "kernel",
+        of: |row| row.kernel.clone(),
+        simulated: false,
+    },
+    Aspect {
+        name: "kind of machine",
+        of: |row| row.accel.clone(),
+        simulated: false,
+    },
+];
 
 impl Comparison {
     /// Compares `rows` with the first that is called `baseline`.
@@ -38,36 +83,80 @@ impl Comparison {
         self.baseline.map(|index| &self.rows[index])
     }
 
+    /// Whether a row is of a scheduler that really ran, from the first arrival
+    /// to the last completion, without failures, and in the same setting as the
+    /// baseline: only such rows can be the best at something.
+    pub fn is_live(&self, index: usize) -> bool {
+        let row = &self.rows[index];
+        let there = matches!(row.scheduler.status, Status::Ok | Status::BadExit);
+        let measured = row.turnaround_ms.is_some() && row.failed == 0;
+        there && measured && !is_simulated(row) && self.differs(index).is_empty()
+    }
+
+    /// In what a row differs from the baseline (without one, from the first
+    /// row) besides the scheduler.
+    pub fn differs(&self, index: usize) -> Vec<&'static str> {
+        let row = &self.rows[index];
+        let aspects = ASPECTS.iter().filter(|aspect| {
+            let other = self.reference(aspect);
+            aspect.has(row) && other.is_some_and(|other| (aspect.of)(row) != (aspect.of)(other))
+        });
+        aspects.map(|aspect| aspect.name).collect()
+    }
+
+    /// The row that the others should be like in `aspect`.
+    fn reference(&self, aspect: &Aspect) -> Option<&Summary> {
+        let base = self.base().filter(|base| aspect.has(base));
+        base.or_else(|| self.rows.iter().find(|row| aspect.has(row)))
+    }
+
     /// In what the rows differ besides the scheduler, if they do: then the
     /// comparison says little about schedulers. Simulated rows have no kernel
     /// and no machine to differ in.
     pub fn mismatch(&self) -> Option<String> {
-        let differ = |rows: &[&Summary], of: fn(&Summary) -> String| {
-            rows.windows(2).any(|two| of(two[0]) != of(two[1]))
-        };
-        let all: Vec<&Summary> = self.rows.iter().collect();
-        let live: Vec<&Summary> = self.rows.iter().filter(|row| !is_simulated(row)).collect();
-        let mut what = Vec::new();
-        if differ(&all, |row| row.trace.sha256.clone()) {
-            what.push("trace");
-        }
-        if differ(&all, |row| row.trace.cpus.to_string()) {
-            what.push("number of CPUs");
-        }
-        if differ(&live, |row| row.kernel.clone()) {
-            what.push("kernel");
-        }
-        if differ(&live, |row| row.accel.clone()) {
-            what.push("kind of machine");
-        }
-        let what = what.join(", ");
+        let what: Vec<String> = ASPECTS
+            .iter()
+            .filter_map(|aspect| self.values(aspect))
+            .collect();
+        let what = what.join("; ");
         (!what.is_empty()).then(|| format!("The rows differ in more than the scheduler: {what}."))
+    }
+
+    /// The values of `aspect` and who has them, if there is more than one.
+    fn values(&self, aspect: &Aspect) -> Option<String> {
+        let mut values: Vec<(String, Vec<String>)> = Vec::new();
+        for row in self.rows.iter().filter(|row| aspect.has(row)) {
+            let value = (aspect.of)(row);
+            match values.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, names)) => names.push(label(row)),
+                None => values.push((value, vec![label(row)])),
+            }
+        }
+        let one =
+            |(value, names): &(String, Vec<String>)| format!("{value} ({})", names.join(", "));
+        let all: Vec<String> = values.iter().map(one).collect();
+        (all.len() > 1).then(|| format!("{}: {}", aspect.name, all.join(", ")))
+    }
+}
+
+impl Aspect {
+    fn has(&self, row: &Summary) -> bool {
+        self.simulated || !is_simulated(row)
     }
 }
 
 /// Whether the row is of a simulation: no kernel, and nothing costs anything.
 pub fn is_simulated(row: &Summary) -> bool {
     row.accel == "simulated"
+}
+
+/// Whether the arrivals of the row were so late that it shows in what was
+/// measured: see [`LATE_PER_CENT`].
+pub fn is_late(row: &Summary) -> bool {
+    match (row.arrival_lag_ms, row.turnaround_ms) {
+        (Some(lag), Some(turnaround)) => lag.mean * 100.0 > LATE_PER_CENT * turnaround.mean,
+        _ => false,
+    }
 }
 
 /// What a row is called: its scheduler's name, marked if it is simulated.
@@ -80,13 +169,36 @@ pub fn label(row: &Summary) -> String {
     }
 }
 
-/// Reads `summaries`, writes `summary.json` and `report.html` to `out` (by
-/// default the folder of the first one), and prints the comparison.
+/// The first digits of the trace's SHA-256.
+fn short_sha(row: &Summary) -> &str {
+    let sha256 = &row.trace.sha256;
+    sha256.get(..12).unwrap_or(sha256)
+}
+
+/// What to write, and where.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The summaries.
+    pub summaries: &'a [PathBuf],
+    /// Folder for `summary.json` and `report.html`; by default that of the
+    /// first summary.
+    pub out: Option<&'a Path>,
+    /// Name of the row that the others are compared with.
+    pub baseline: &'a str,
+    /// Folder for the pictures as SVG files.
+    pub svg: Option<&'a Path>,
+    /// Folder for the pictures as PNG files.
+    pub png: Option<&'a Path>,
+}
+
+/// Reads the summaries, writes `summary.json`, `report.html` and the pictures
+/// that are asked for, and prints the comparison.
 ///
 /// # Errors
 /// If a summary cannot be read, none is given, or a file cannot be written.
-pub fn write(summaries: &[PathBuf], out: Option<&Path>, baseline: &str) -> Result<()> {
-    let out = match (out, summaries.first().and_then(|first| first.parent())) {
+pub fn write(request: &Request) -> Result<()> {
+    let first = request.summaries.first().and_then(|first| first.parent());
+    let out = match (request.out, first) {
         (Some(out), _) => out.to_path_buf(),
         (None, Some(folder)) if folder != Path::new("") => folder.to_path_buf(),
         _ => PathBuf::from("."),
@@ -94,17 +206,24 @@ pub fn write(summaries: &[PathBuf], out: Option<&Path>, baseline: &str) -> Resul
     let cannot = || format!("cannot make the folder {}", out.display());
     std::fs::create_dir_all(&out).with_context(cannot)?;
     let list = out.join("summary.json");
-    let rows = read_all(summaries, &list)?;
+    let rows = read_all(request.summaries, &list)?;
     let (list, page) = (
         Output::create(&list)?,
         Output::create(&out.join("report.html"))?,
     );
-    let comparison = Comparison::new(rows, baseline);
+    let comparison = Comparison::new(rows, request.baseline);
     list.commit(json::to_text(&comparison.rows)?.as_bytes())?;
     page.commit(page::html(&comparison).as_bytes())?;
+    if let Some(folder) = request.svg {
+        files::write_svg(&comparison, folder)?;
+    }
+    if let Some(folder) = request.png {
+        files::write_png(&comparison, folder)?;
+    }
     if comparison.baseline.is_none() {
         note(&format!(
-            "note: no row called {baseline} has results, so there is nothing to compare with"
+            "note: no row called {} has results, so there is nothing to compare with",
+            request.baseline
         ));
     }
     print(text(&comparison).as_bytes())
@@ -127,9 +246,15 @@ fn read_all(summaries: &[PathBuf], own: &Path) -> Result<Vec<Summary>> {
 /// What a terminal shows.
 fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n", table::terminal(comparison));
-    for sentence in words::sentences(comparison) {
-        text.push_str(&sentence);
-        text.push('\n');
+    let mut paragraphs = vec![words::reading(comparison).join(" ")];
+    let each = words::comparisons(comparison);
+    if each.len() <= SAID_ON_TERMINAL {
+        paragraphs.extend(each);
+    }
+    let warnings = words::warnings(comparison);
+    paragraphs.extend(warnings.iter().map(|warning| format!("! {warning}")));
+    for paragraph in paragraphs.iter().filter(|text| !text.is_empty()) {
+        text.push_str(&format!("{}\n", words::wrap(paragraph, COLUMNS)));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Drawing: a logarithmic axis and the pieces of an SVG picture.
+//! Drawing: axes and the pieces of an SVG picture.
 //!
 //! Text is placed by its anchor only, so that no font has to be measured.
 
@@ -57,16 +57,30 @@ impl LogAxis {
     }
 
     /// The values to mark: 1, 2 and 5 of each decade on short axes, 1 on
-    /// longer ones.
+    /// longer ones, of every second decade on the longest.
     pub fn ticks(&self) -> Vec<f64> {
-        let decades = libm::log10(self.high / self.low);
-        let steps: &[f64] = if decades < 2.5 {
-            &[1.0, 2.0, 5.0]
-        } else {
-            &[1.0]
-        };
+        self.ticks_up_to(8)
+    }
+
+    /// As [`Self::ticks`], but no more than `most` if fewer can do.
+    pub fn ticks_up_to(&self, most: usize) -> Vec<f64> {
+        let kinds: [(i32, &[f64]); 5] = [
+            (1, &[1.0, 2.0, 5.0]),
+            (1, &[1.0]),
+            (2, &[1.0]),
+            (3, &[1.0]),
+            (4, &[1.0]),
+        ];
+        let all = kinds.map(|(decades, steps)| self.marks(decades, steps));
+        let enough = |ticks: &&Vec<f64>| (2..=most).contains(&ticks.len());
+        all.iter().find(enough).unwrap_or(&all[0]).clone()
+    }
+
+    /// The `steps` of every so many decades within the axis.
+    fn marks(&self, every: i32, steps: &[f64]) -> Vec<f64> {
         let first = libm::floor(libm::log10(self.low)) as i32;
         let candidates = (first..first + 20)
+            .filter(|decade| decade.rem_euclid(every) == 0)
             .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
         // A hair of tolerance for powers that are not exact.
         let inside = |tick: &f64| *tick > self.low * 0.999 && *tick < self.high * 1.001;
@@ -94,25 +108,84 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * decade)
 }
 
+/// A linear axis from a value to a larger one, on a stretch of pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinearAxis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl LinearAxis {
+    /// An axis from `low` to `high`, on the pixels `from` to `to`.
+    pub fn new(low: f64, high: f64, from: f64, to: f64) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        Self {
+            low,
+            high,
+            from,
+            to,
+        }
+    }
+
+    /// The pixel of `value`; values outside the axis are at its ends.
+    pub fn at(&self, value: f64) -> f64 {
+        let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
+        self.from + (self.to - self.from) * share
+    }
+
+    /// Its upper end.
+    pub fn high(&self) -> f64 {
+        self.high
+    }
+
+    /// Round values to mark, at most `most` and one.
+    pub fn ticks(&self, most: u32) -> Vec<f64> {
+        let step = round_up((self.high - self.low) / f64::from(most.max(1)));
+        let first = libm::ceil(self.low / step - 1e-9) as i64;
+        let last = libm::floor(self.high / step + 1e-9) as i64;
+        (first..=last).map(|index| index as f64 * step).collect()
+    }
+}
+
 /// A picture in the making.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture(String);
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// Its name: letters, digits and hyphens.
+    pub name: String,
+    /// What it shows, in a few words.
+    pub title: String,
+    /// How it shows that, for those who do not see it.
+    pub description: String,
+    width: f64,
+    height: f64,
+    body: String,
+}
 
 impl Picture {
-    /// An empty picture of this size in pixels. `title` is what it shows, for
-    /// those who do not see it.
-    pub fn new(width: f64, height: f64, title: &str) -> Self {
-        Self(format!(
-            "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">\n",
-            escape(title)
-        ))
+    /// An empty picture of this size in pixels.
+    pub fn new(name: &str, (width, height): (f64, f64), title: &str, description: &str) -> Self {
+        Self {
+            name: name.to_string(),
+            title: title.to_string(),
+            description: description.to_string(),
+            width,
+            height,
+            body: String::new(),
+        }
+    }
+
+    /// Width and height in pixels.
+    pub fn size(&self) -> (f64, f64) {
+        (self.width, self.height)
     }
 
     /// A straight line of a CSS class.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(
-            self.0,
+            self.body,
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
             from.0, from.1, to.0, to.1
         );
@@ -121,7 +194,7 @@ impl Picture {
     /// Text of a CSS class at a point; `anchor` is start, middle or end.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, text: &str) {
         let _ = writeln!(
-            self.0,
+            self.body,
             "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
             at.0,
             at.1,
@@ -132,7 +205,7 @@ impl Picture {
     /// Text that reads upwards, centred on a point.
     pub fn upright(&mut self, class: &str, at: (f64, f64), text: &str) {
         let _ = writeln!(
-            self.0,
+            self.body,
             "<text class=\"{class}\" transform=\"translate({:.1} {:.1}) rotate(-90)\" \
              text-anchor=\"middle\">{}</text>",
             at.0,
@@ -147,8 +220,13 @@ impl Picture {
         for (index, (x, y)) in points.iter().enumerate() {
             let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { "L" });
         }
+        self.path(class, &path, title);
+    }
+
+    /// Any path, with a title.
+    pub fn path(&mut self, class: &str, path: &str, title: &str) {
         let _ = writeln!(
-            self.0,
+            self.body,
             "<path class=\"{class}\" d=\"{path}\"><title>{}</title></path>",
             escape(title)
         );
@@ -158,7 +236,7 @@ impl Picture {
     pub fn bar(&mut self, class: &str, x: (f64, f64), y: f64, height: f64, title: &str) {
         let (left, right) = (x.0.min(x.1), x.0.max(x.1));
         let _ = writeln!(
-            self.0,
+            self.body,
             "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
              height=\"{height:.1}\"><title>{}</title></rect>",
             y - height / 2.0,
@@ -167,10 +245,56 @@ impl Picture {
         );
     }
 
-    /// The finished picture.
-    pub fn finish(mut self) -> String {
-        self.0.push_str("</svg>\n");
-        self.0
+    /// Puts `other` into this picture, its upper left corner at a point.
+    pub fn place(&mut self, other: &Self, at: (f64, f64)) {
+        let _ = write!(
+            self.body,
+            "<g transform=\"translate({:.1} {:.1})\">\n{}</g>\n",
+            at.0, at.1, other.body
+        );
+    }
+
+    /// Begins a part of a CSS class.
+    pub fn begin(&mut self, class: &str) {
+        let _ = writeln!(self.body, "<g class=\"{class}\">");
+    }
+
+    /// Ends what [`Self::begin`] began.
+    pub fn end(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    /// What is in it, without anything around it.
+    pub fn content(&self) -> &str {
+        &self.body
+    }
+
+    /// The picture within a page, which has the style.
+    pub fn inline(&self) -> String {
+        let name = &self.name;
+        format!(
+            "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-labelledby=\"{name}-t {name}-d\">\n\
+             <title id=\"{name}-t\">{}</title>\n<desc id=\"{name}-d\">{}</desc>\n{}</svg>\n",
+            self.width,
+            self.height,
+            escape(&self.title),
+            escape(&self.description),
+            self.body
+        )
+    }
+
+    /// The picture as a file of its own, with its style and a background.
+    pub fn file(&self, style: &str) -> String {
+        let (width, height) = self.size();
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"0 0 {width} {height}\" role=\"img\">\n<title>{}</title>\n<desc>{}</desc>\n\
+             <style>\n{style}</style>\n<rect class=\"paper\" width=\"{width}\" \
+             height=\"{height}\"/>\n{}</svg>\n",
+            escape(&self.title),
+            escape(&self.description),
+            self.body
+        )
     }
 }
 
@@ -186,7 +310,7 @@ mod tests {
         assert_eq!(axis.ticks(), [10.0, 100.0, 1000.0]);
         let short = LogAxis::new(0.3, 1.9, 0.0, 1.0);
         let ticks: Vec<String> = short
-            .ticks()
+            .ticks_up_to(8)
             .iter()
             .map(|tick| format!("{tick:.1}"))
             .collect();
@@ -199,6 +323,31 @@ mod tests {
         assert_eq!(axis.at(1.0), 0.0);
         assert!(axis.ticks().len() > 1);
         assert!(LogAxis::new(0.0, 0.0, 0.0, 1.0).at(0.0).is_finite());
+    }
+
+    #[test]
+    fn there_are_no_more_ticks_than_wanted() {
+        let axis = LogAxis::exact(0.1, 1e6, 0.0, 1.0);
+        assert_eq!(axis.ticks_up_to(8).len(), 8);
+        assert_eq!(axis.ticks_up_to(4), [1.0, 100.0, 10_000.0, 1_000_000.0]);
+        let seconds = LinearAxis::new(0.0, 9.3, 0.0, 93.0);
+        assert_eq!(seconds.ticks(5), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!((seconds.at(4.65), seconds.at(99.0)), (46.5, 93.0));
+        assert_eq!(LinearAxis::new(1.0, 1.0, 0.0, 9.0).at(1.0), 0.0);
+    }
+
+    #[test]
+    fn a_file_has_all_that_a_picture_needs() {
+        let mut inner = Picture::new("b", (10.0, 10.0), "", "");
+        inner.text("tick", (1.0, 2.0), "end", "5");
+        let mut picture = Picture::new("a", (20.0, 10.0), "T & t", "D");
+        picture.place(&inner, (10.0, 0.0));
+        let file = picture.file(".tick { fill: red; }\n");
+        assert!(file.starts_with("<svg xmlns="), "{file}");
+        assert!(file.contains("<title>T &amp; t</title>"), "{file}");
+        assert!(file.contains("translate(10.0 0.0)"), "{file}");
+        assert!(!picture.inline().contains("xmlns"));
+        assert!(picture.inline().contains("aria-labelledby=\"a-t a-d\""));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! What the numbers say, in plain words.
 
-use super::{is_simulated, label, Comparison};
+mod reading;
+
+use super::{is_late, is_simulated, label, Comparison, LATE_PER_CENT};
 use crate::scheduler::Status;
 use crate::summary::stats::Stats;
 use crate::summary::Summary;
+
+pub use reading::reading;
 
 /// A status in a few words.
 pub fn status(status: Status) -> &'static str {
@@ -17,16 +21,22 @@ pub fn status(status: Status) -> &'static str {
     }
 }
 
-/// All that there is to say, a sentence or two for each row.
-pub fn sentences(comparison: &Comparison) -> Vec<String> {
-    let mut sentences: Vec<String> = comparison.mismatch().into_iter().collect();
-    for (index, row) in comparison.rows.iter().enumerate() {
-        if comparison.baseline != Some(index) {
-            sentences.extend(against(comparison.base(), row));
-        }
-        sentences.extend(trouble(row));
+/// What speaks against taking the numbers as they are.
+pub fn warnings(comparison: &Comparison) -> Vec<String> {
+    let mut warnings: Vec<String> = comparison.mismatch().into_iter().collect();
+    for row in &comparison.rows {
+        warnings.extend(trouble(row));
+        warnings.extend(late(row));
     }
-    sentences
+    warnings
+}
+
+/// How each row does against the baseline, a sentence for each.
+pub fn comparisons(comparison: &Comparison) -> Vec<String> {
+    let rows = comparison.rows.iter().enumerate();
+    rows.filter(|(index, _)| comparison.baseline != Some(*index))
+        .filter_map(|(_, row)| against(comparison.base(), row))
+        .collect()
 }
 
 /// How `row` does against `base`.
@@ -70,6 +80,18 @@ fn trouble(row: &Summary) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name}: {}.", parts.join("; ")))
 }
 
+/// That the arrivals of `row` were late, if they were.
+fn late(row: &Summary) -> Option<String> {
+    let lag = row.arrival_lag_ms.filter(|_| is_late(row))?;
+    Some(format!(
+        "{}: arrivals were late by {:.2} ms on average (at most {:.1} ms), more than {LATE_PER_CENT} % of \
+         its mean turnaround: part of what was measured is the benchmark itself.",
+        label(row),
+        lag.mean,
+        lag.max
+    ))
+}
+
 /// Mean turnaround before and now. Differences of a factor are given as a
 /// factor, smaller ones in per cent.
 fn pace(who: &str, before: Option<Stats>, now: Option<Stats>) -> Option<String> {
@@ -104,6 +126,29 @@ fn switches(before: f64, now: f64) -> String {
     }
 }
 
+/// `text` in lines of at most `most` characters, where its words allow. A sign
+/// stays with its number.
+pub fn wrap(text: &str, most: usize) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if word.starts_with('%') => *last = format!("{last} {word}"),
+            _ => words.push(word.to_string()),
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +179,13 @@ mod tests {
             switches(36.6, 0.0),
             "0.0 involuntary switches for one invocation instead of 36.6"
         );
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrap("one two  three", 7), "one two\nthree");
+        assert_eq!(wrap("unbreakable x", 5), "unbreakable\nx");
+        assert_eq!(wrap("some 9 % x", 6), "some\n9 % x");
+        assert_eq!(wrap("", 5), "");
     }
 }
