@@ -14,6 +14,7 @@ pub mod fib;
 pub mod input;
 pub mod kind;
 pub mod output;
+pub mod progress;
 pub mod replay;
 pub mod report;
 pub mod result;

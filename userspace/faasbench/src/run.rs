@@ -2,6 +2,7 @@
 
 use crate::kind::Defaults;
 use crate::output::{note, Output};
+use crate::progress::Progress;
 use crate::replay::cgroup::Layout;
 use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
 use crate::result;
@@ -10,11 +11,9 @@ use crate::summary::slice::SliceLog;
 use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
 use anyhow::{bail, Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::fs::File;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What to run.
@@ -101,12 +100,12 @@ impl Run {
             sandboxes: self.sandboxes,
             defaults: self.defaults,
         };
-        let Some(bar) = progress_bar(&self.name, trace.invocations.len()) else {
+        let invocations = trace.invocations.len() as u64;
+        let progress = Progress::new(&self.name, invocations, "invocations");
+        if !progress.is_watched() {
             return replay::replay(trace, &setup, None);
-        };
-        let measured = replay::replay(trace, &setup, Some(&|done| bar.set_position(done)));
-        bar.finish_and_clear();
-        measured
+        }
+        replay::replay(trace, &setup, Some(&|done| progress.at(done)))
     }
 
     /// What the scheduler has said of S and the mode. Its log is of its own
@@ -184,19 +183,6 @@ fn pin(cpus: u32) -> Result<u32> {
          schedulers may treat differently from a machine of that size"
     ));
     Ok(cpus)
-}
-
-/// A progress bar, if somebody looks.
-fn progress_bar(name: &str, invocations: usize) -> Option<ProgressBar> {
-    if !std::io::stderr().is_terminal() {
-        return None;
-    }
-    let bar = ProgressBar::new(invocations as u64);
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len} invocations") {
-        bar.set_style(style);
-    }
-    bar.set_message(name.to_string());
-    Some(bar)
 }
 
 /// Checks that `name` can be a file's name.

@@ -2,9 +2,10 @@
 
 use crate::cli::learn::LearnArgs;
 use crate::compare;
-use crate::engine::simulate;
+use crate::engine::simulate_watched;
 use crate::output::Output;
 use crate::policy::{Kind, Settings};
+use crate::progress::Progress;
 use crate::result::{mean_turnaround_ms, to_csv};
 use crate::trace;
 use anyhow::{Context, Result};
@@ -127,8 +128,10 @@ fn run(args: &RunArgs) -> Result<String> {
     let cannot = || format!("cannot make the folder {}", args.out.display());
     std::fs::create_dir_all(&args.out).with_context(cannot)?;
     let output = Output::create(&args.out.join(format!("{name}.csv")))?;
-    let outcomes = simulate(&invocations, args.policy, &settings)
+    let progress = Progress::new(name, invocations.len() as u64);
+    let outcomes = simulate_watched(&invocations, args.policy, &settings, &|n| progress.at(n))
         .with_context(|| format!("cannot simulate {}", args.trace.display()))?;
+    drop(progress);
     output.commit(to_csv(&invocations, &outcomes).as_bytes())?;
     Ok(format!(
         "{name}: {} invocations, mean turnaround {:.3} ms",

@@ -94,9 +94,23 @@ pub fn simulate(
     kind: Kind,
     settings: &Settings,
 ) -> Result<Vec<Outcome>, SimError> {
+    simulate_watched(trace, kind, settings, &|_| ())
+}
+
+/// As [`simulate`]; `watch` is told now and then how many invocations are
+/// complete.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_watched(
+    trace: &[Invocation],
+    kind: Kind,
+    settings: &Settings,
+    watch: &dyn Fn(u64),
+) -> Result<Vec<Outcome>, SimError> {
     check(trace, settings.cpus)?;
     Ok(match kind.policy(trace, settings) {
-        Some(policy) => Engine::new(trace, policy).run(),
+        Some(policy) => Engine::new(trace, policy).run(watch),
         None => ideal::outcomes(trace),
     })
 }
@@ -136,7 +150,12 @@ struct Engine<'a> {
     blocked: BinaryHeap<Reverse<(Time, JobId)>>,
     /// The next to arrive.
     arriving: usize,
+    /// How many are complete.
+    completed: u64,
 }
+
+/// How many invocations complete between two reports of progress.
+const REPORT_EVERY: u64 = 4096;
 
 impl<'a> Engine<'a> {
     fn new(trace: &'a [Invocation], policy: Box<dyn Policy>) -> Self {
@@ -158,11 +177,13 @@ impl<'a> Engine<'a> {
             outcomes: vec![nothing; trace.len()],
             blocked: BinaryHeap::new(),
             arriving: 0,
+            completed: 0,
         }
     }
 
-    fn run(mut self) -> Vec<Outcome> {
+    fn run(mut self, watch: &dyn Fn(u64)) -> Vec<Outcome> {
         let mut ended = Vec::new();
+        let mut reported = 0;
         while let Some(now) = self.next_event() {
             self.policy.advance(now, &mut self.jobs, &mut ended);
             ended.sort_unstable();
@@ -172,6 +193,10 @@ impl<'a> Engine<'a> {
             self.wake(now);
             self.arrive(now);
             self.policy.settle(now, &mut self.jobs);
+            if self.completed >= reported + REPORT_EVERY {
+                reported = self.completed;
+                watch(reported);
+            }
         }
         self.outcomes
     }
@@ -237,6 +262,7 @@ impl<'a> Engine<'a> {
         outcome.start = job.start.unwrap_or(now);
         outcome.end = now;
         outcome.preempted = job.preemptions;
+        self.completed += 1;
     }
 }
 

@@ -31,8 +31,9 @@ pub mod compare;
 pub mod engine;
 pub mod output;
 pub mod policy;
+pub mod progress;
 pub mod result;
 pub mod time;
 pub mod trace;
 
-pub use engine::{simulate, Outcome, SimError};
+pub use engine::{simulate, simulate_watched, Outcome, SimError};

@@ -4,6 +4,7 @@ use super::{between, factor, load};
 use crate::convert::{self, azure, fc, Skipped};
 use crate::input;
 use crate::output::{note, Sink};
+use crate::progress::Progress;
 use crate::trace::{self, Invocation};
 use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
@@ -192,11 +193,20 @@ fn azure(args: &AzureArgs) -> Result<()> {
     };
     let (counts, durations) = (open(&args.invocations)?, open(&args.durations)?);
     let sink = Sink::open(&args.common.output)?;
+    let length = |file: &File| file.metadata().map_or(0, |found| found.len());
+    let progress = Progress::new("reading", length(&counts) + length(&durations), "bytes");
     let converted = azure::convert(
-        (&args.invocations.display().to_string(), counts),
-        (&args.durations.display().to_string(), durations),
+        (
+            &args.invocations.display().to_string(),
+            progress.reading(counts),
+        ),
+        (
+            &args.durations.display().to_string(),
+            progress.reading(durations),
+        ),
         &options,
     )?;
+    drop(progress);
     show(&args.durations, &converted.skipped_durations);
     show(&args.invocations, &converted.skipped_invocations);
     note(&format!(
