@@ -1,6 +1,7 @@
-//! How long it takes to generate and to summarise a paper-size workload.
+//! Invocations that are generated and summarised in a second, at the paper's
+//! size of 10,000.
 
-use criterion::{criterion_group, criterion_main, Criterion};
+use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use faasbench::result::{Exit, Record};
 use faasbench::scheduler::Status;
 use faasbench::summary::{summarise, SchedulerInfo, Setting};
@@ -61,12 +62,14 @@ fn lognormal() -> Distribution {
 
 /// The cheapest and the dearest workload besides Table I.
 fn generators(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("generate");
+    group.throughput(Throughput::Elements(AMOUNT.invocations as u64));
     let lognormal_only = ByDuration {
         distribution: lognormal(),
         scale: 1.0,
     };
     let plain = Workload::new(&lognormal_only);
-    criterion.bench_function("generate 10,000 log-normal invocations", |bencher| {
+    group.bench_function("log-normal", |bencher| {
         bencher.iter(|| black_box(&plain).make(black_box(AMOUNT)));
     });
     let functions = Functions::new(
@@ -89,14 +92,17 @@ fn generators(criterion: &mut Criterion) {
         }),
         class_split_us: Some(100_000),
     };
-    criterion.bench_function("generate 10,000 bursty, blocking invocations", |bencher| {
+    group.bench_function("bursty and blocking", |bencher| {
         bencher.iter(|| black_box(&everything).make(black_box(AMOUNT)));
     });
+    group.finish();
 }
 
 fn benchmarks(criterion: &mut Criterion) {
     let table1 = Table1 { scale: 1.0 };
-    criterion.bench_function("generate 10,000 invocations of Table I", |bencher| {
+    let mut group = criterion.benchmark_group("10,000 invocations");
+    group.throughput(Throughput::Elements(AMOUNT.invocations as u64));
+    group.bench_function("generate Table I", |bencher| {
         bencher.iter(|| generate(black_box(&table1), black_box(AMOUNT)));
     });
     let trace = Trace {
@@ -106,9 +112,10 @@ fn benchmarks(criterion: &mut Criterion) {
     };
     let records: Vec<Record> = trace.invocations.iter().enumerate().map(alone).collect();
     let setting = setting();
-    criterion.bench_function("summarise 10,000 invocations", |bencher| {
+    group.bench_function("summarise", |bencher| {
         bencher.iter(|| summarise(black_box(&trace), black_box(&records), &setting, &[]));
     });
+    group.finish();
 }
 
 criterion_group!(benches, generators, benchmarks);
