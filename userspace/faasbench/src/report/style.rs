@@ -13,12 +13,12 @@ use std::fmt::Write;
 /// bounds.
 const COLOURS: [(&str, &str); 8] = [
     ("#6b7280", "#9ca3af"),
-    ("#d1480b", "#ff8a4c"),
-    ("#0067b8", "#5cb3ff"),
-    ("#00875f", "#2fd1a0"),
-    ("#b0418f", "#f08fd0"),
-    ("#a87900", "#f2c14b"),
-    ("#5b3fc4", "#b3a1ff"),
+    ("#f4550b", "#fc6826"),
+    ("#042f78", "#359eed"),
+    ("#1da46c", "#31e7ac"),
+    ("#f03dce", "#bf51ac"),
+    ("#6a4d12", "#ebbf6a"),
+    ("#3a22f5", "#7860f9"),
     ("#111827", "#f3f4f6"),
 ];
 
@@ -206,16 +206,19 @@ pub fn file() -> String {
 mod tests {
     use super::*;
 
+    /// A channel of linear RGB; `at` is where it stands in `#rrggbb`.
+    fn linear(colour: &str, at: usize) -> f64 {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.03928 {
+            value / 12.92
+        } else {
+            libm::pow((value + 0.055) / 1.055, 2.4)
+        }
+    }
+
     /// Relative luminance as WCAG 2 has it.
     fn luminance(colour: &str) -> f64 {
-        let channel = |at: usize| {
-            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
-            if value <= 0.03928 {
-                value / 12.92
-            } else {
-                libm::pow((value + 0.055) / 1.055, 2.4)
-            }
-        };
+        let channel = |at| linear(colour, at);
         0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
     }
 
@@ -229,6 +232,56 @@ mod tests {
         for (light, dark) in COLOURS {
             assert!(contrast(light, "#ffffff") >= 3.0, "{light}");
             assert!(contrast(dark, "#0d1117") >= 3.0, "{dark}");
+        }
+    }
+
+    /// How linear RGB looks to those without one of the three kinds of cones
+    /// (Machado, Oliveira and Fernandes, 2009: severity 1.0), first to others.
+    const EYES: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+    ];
+
+    /// CIE L*a*b* (D65) of a colour as some eyes see it.
+    fn seen(colour: &str, eyes: &[[f64; 3]; 3]) -> [f64; 3] {
+        let rgb = [1, 3, 5].map(|at| linear(colour, at));
+        let dot = |row: &[f64; 3]| row.iter().zip(rgb).map(|(a, b)| a * b).sum::<f64>();
+        let [red, green, blue] = [dot(&eyes[0]), dot(&eyes[1]), dot(&eyes[2])];
+        let root = |value: f64| libm::cbrt(value.max(0.0));
+        let x = root((0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505);
+        let y = root(0.2126 * red + 0.7152 * green + 0.0722 * blue);
+        let z = root((0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089);
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    #[test]
+    fn all_eyes_tell_the_colours_apart() {
+        for eyes in &EYES {
+            for (index, one) in COLOURS.iter().enumerate() {
+                for other in &COLOURS[..index] {
+                    for (one, other) in [(one.0, other.0), (one.1, other.1)] {
+                        let (a, b) = (seen(one, eyes), seen(other, eyes));
+                        let square = |(a, b): (f64, f64)| (a - b) * (a - b);
+                        let distance: f64 = a.into_iter().zip(b).map(square).sum();
+                        // 2.3 is just noticeable.
+                        assert!(distance >= 15.0 * 15.0, "{one} {other} {distance}");
+                    }
+                }
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::summary::{Cdf, Summary};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 50.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 
