@@ -1,6 +1,7 @@
 //! The command line.
 
 mod convert;
+mod drive;
 mod gen;
 mod sandbox;
 
@@ -54,6 +55,16 @@ enum Command {
     /// Exits with 3 if the files are written, but the scheduler did not load,
     /// did not stay or did not exit well; the summary's `status` says which.
     Run(RunArgs),
+    /// Send a trace to a platform that is running already, and measure
+    ///
+    /// Each invocation is an HTTP request (POST) on a connection of its own,
+    /// sent at its arrival, whatever has become of those before. Its body is
+    /// JSON that tells the handler what to do, as
+    /// {"phases":"io:20000;cpu:150000"}. The handler may answer with what it
+    /// has measured, as {"start_ns":S,"cpu_us":U,"voluntary":V,"involuntary":I}
+    /// with S on the monotonic clock. Files and exit status are those of `run`;
+    /// an invocation starts when its handler says, else when it was sent.
+    Drive(drive::DriveArgs),
     /// Summarise a result
     ///
     /// Percentiles are by nearest rank. Short are the shortest 83 % by service
@@ -206,7 +217,8 @@ impl Cli {
         match self.command {
             Command::Gen(gen) => gen.execute()?,
             Command::Convert(convert) => convert.execute()?,
-            Command::Run(args) => return run(args),
+            Command::Run(args) => return finish(&args.read()?.execute()?),
+            Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
             Command::Report(args) => {
                 report::write(&report::Request {
@@ -222,25 +234,29 @@ impl Cli {
     }
 }
 
-fn run(args: RunArgs) -> Result<ExitCode> {
-    let ops = args.scheduler_ops.as_deref();
-    let scheduler = Scheduler::find(&args.scheduler, ops, &args.scheduler_args)?;
-    let run = Run {
-        trace: args.trace,
-        scheduler,
-        args: args.scheduler_args,
-        name: args.name.unwrap_or_else(|| row_name(&args.scheduler)),
-        cpus: args.cpus,
-        out: args.out,
-        accel: args.accel,
-        sandboxes: args.sandboxes.read(args.cpus)?,
-        defaults: Defaults {
-            work: args.kinds.work,
-            blocking: args.kinds.io_kind,
-        },
-    };
-    let summary = run.execute()?;
-    print(format!("{}\n", one_line(&summary)).as_bytes())?;
+impl RunArgs {
+    fn read(self) -> Result<Run> {
+        let ops = self.scheduler_ops.as_deref();
+        Ok(Run {
+            scheduler: Scheduler::find(&self.scheduler, ops, &self.scheduler_args)?,
+            trace: self.trace,
+            args: self.scheduler_args,
+            name: self.name.unwrap_or_else(|| row_name(&self.scheduler)),
+            cpus: self.cpus,
+            out: self.out,
+            accel: self.accel,
+            sandboxes: Some(self.sandboxes.read(self.cpus)?),
+            defaults: Defaults {
+                work: self.kinds.work,
+                blocking: self.kinds.io_kind,
+            },
+        })
+    }
+}
+
+/// Says what came out, and how the scheduler did.
+fn finish(summary: &Summary) -> Result<ExitCode> {
+    print(format!("{}\n", one_line(summary)).as_bytes())?;
     if let Some(lag) = summary.arrival_lag.filter(|lag| lag.late) {
         note(&format!(
             "{}: late: invocations were started so long after their arrivals that it makes up \

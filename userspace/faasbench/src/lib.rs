@@ -5,11 +5,12 @@
 //! traces, [`convert`] reads those of others; [`kind`] and [`work`] are about
 //! what functions do in their time. [`run`] sets a scheduler up
 //! ([`scheduler`]), has the trace replayed by a process of its own
-//! ([`replay`]) and writes what it measured ([`result`]). [`summary`] does the
+//! ([`replay`]), or sent to a platform ([`drive`]), and writes what it measured ([`result`]). [`summary`] does the
 //! arithmetic on one result, [`report`] compares several summaries.
 
 pub mod cli;
 pub mod convert;
+pub mod drive;
 pub mod fib;
 pub mod input;
 pub mod kind;

@@ -6,7 +6,8 @@
 //! process, its start and its exit included (`wait4`'s user and system time);
 //! `service_us` is the CPU time that it was asked to use. `exit` is its exit
 //! code, `signal:N` if a signal ended it, or `fork:ERRNO` if it could not be
-//! started. `start_us` and `end_us` are empty where an invocation did not get
+//! started. Of a request to a platform it is 0 if it was answered well,
+//! `http:STATUS` if not, or `net:ERRNO` if its connection failed. `start_us` and `end_us` are empty where an invocation did not get
 //! that far; only rows with `exit` other than 0 may have empty times.
 //! `runqueue_wait_us` is the time for which it was runnable without running,
 //! until it completed: for a warm sandbox as the kernel counts it
@@ -39,6 +40,10 @@ pub enum Exit {
     Signal(u32),
     /// It could not be started, with this errno.
     Fork(u32),
+    /// The platform answered with this HTTP status.
+    Http(u32),
+    /// Its connection to the platform failed, with this errno.
+    Net(u32),
 }
 
 impl fmt::Display for Exit {
@@ -47,6 +52,8 @@ impl fmt::Display for Exit {
             Self::Code(code) => write!(f, "{code}"),
             Self::Signal(signal) => write!(f, "signal:{signal}"),
             Self::Fork(errno) => write!(f, "fork:{errno}"),
+            Self::Http(status) => write!(f, "http:{status}"),
+            Self::Net(errno) => write!(f, "net:{errno}"),
         }
     }
 }
@@ -183,13 +190,16 @@ fn parse_row(text: &str, columns: usize) -> Result<Record, String> {
 
 fn parse_exit(text: &str) -> Result<Exit, String> {
     let (kind, value) = text.split_once(':').unwrap_or(("code", text));
-    let value = input::number("exit", value, 255)? as u32;
+    let most = if kind == "http" { 999 } else { 255 };
+    let value = input::number("exit", value, most)? as u32;
     match kind {
         "code" if !text.contains(':') => Ok(Exit::Code(value)),
         "signal" => Ok(Exit::Signal(value)),
         "fork" => Ok(Exit::Fork(value)),
+        "http" => Ok(Exit::Http(value)),
+        "net" => Ok(Exit::Net(value)),
         _ => Err(format!(
-            "exit `{}` is not a code, signal:N or fork:ERRNO",
+            "exit `{}` is not a code, signal:N, fork:ERRNO, http:STATUS or net:ERRNO",
             input::shorten(text, 40)
         )),
     }
@@ -241,6 +251,7 @@ mod tests {
             "",
             "0,f,5,6,17,11,10,1,2,0,4\n1,g,6,7,30,21,20,0,0,signal:9,\n",
             "0,f,5,6,,3,10,0,1,7,0\n1,g,6,,,0,20,0,0,fork:11,\n",
+            "0,f,5,6,9,0,10,0,0,http:503,\n1,g,6,,,0,20,0,0,net:111,\n",
         ] {
             let records = read(rows).unwrap();
             assert_eq!(to_csv(&records), format!("{HEADER}\n{rows}"));
@@ -293,7 +304,7 @@ mod tests {
             ),
             (
                 "0,f,5,6,17,11,10,1,2,code:0,\n",
-                "r.csv:2: exit `code:0` is not a code, signal:N or fork:ERRNO",
+                "r.csv:2: exit `code:0` is not a code, signal:N, fork:ERRNO, http:STATUS or net:ERRNO",
             ),
         ];
         for (rows, message) in cases {

@@ -33,8 +33,8 @@ pub struct Run {
     pub out: PathBuf,
     /// How the machine's CPUs are made, for the summary.
     pub accel: String,
-    /// What serves the invocations.
-    pub sandboxes: Sandboxes,
+    /// What serves the invocations; none: a platform that is running already.
+    pub sandboxes: Option<Sandboxes>,
     /// What phases do where the trace leaves it open.
     pub defaults: Defaults,
 }
@@ -73,16 +73,39 @@ impl Run {
     /// error: see the summary's status.
     pub fn execute(self) -> Result<Summary> {
         let trace = Trace::read(&self.trace)?;
+        self.check()?;
+        let pin = pin(self.cpus)?;
+        self.carry_out(&trace, || self.measure(&trace, pin))
+    }
+
+    /// Checks that the machine is ready.
+    ///
+    /// # Errors
+    /// If the scheduler cannot be loaded or real-time priority is not permitted.
+    pub(crate) fn check(&self) -> Result<()> {
         self.scheduler.check_machine()?;
         if !realtime::permitted() {
             bail!("{}", realtime::HOW_TO_PERMIT);
         }
-        let pin = pin(self.cpus)?;
-        let mut outputs = Outputs::open(&self)?;
+        Ok(())
+    }
+
+    /// Sets the scheduler up, has `measure` measure it if it has loaded, takes
+    /// it down and writes the files.
+    pub(crate) fn carry_out(
+        &self,
+        trace: &Trace,
+        measure: impl FnOnce() -> Result<Measured>,
+    ) -> Result<Summary> {
+        let mut outputs = Outputs::open(self)?;
         let mut session = self.scheduler.start(outputs.log.take())?;
-        let measured = self.measure(&trace, &mut session, pin)?;
+        let measured = if session.is_loaded() {
+            measure()?
+        } else {
+            Measured::default()
+        };
         session.finish();
-        let mut summary = self.summary(&trace, &session, &measured);
+        let mut summary = self.summary(trace, &session, &measured);
         summary.slice = self.slice(&measured);
         let csv = result::to_csv(&measured.records);
         outputs.csv.commit(csv.as_bytes())?;
@@ -90,14 +113,11 @@ impl Run {
         Ok(summary)
     }
 
-    fn measure(&self, trace: &Trace, session: &mut Session, pin: u32) -> Result<Measured> {
-        if !session.is_loaded() {
-            return Ok(Measured::default());
-        }
+    fn measure(&self, trace: &Trace, pin: u32) -> Result<Measured> {
         let setup = Setup {
             policy: self.scheduler.policy(),
             pin,
-            sandboxes: self.sandboxes,
+            sandboxes: self.sandboxes.unwrap_or(Sandboxes::Process),
             defaults: self.defaults,
         };
         let invocations = trace.invocations.len() as u64;
@@ -139,10 +159,11 @@ impl Run {
 }
 
 /// What the summary says of the sandboxes.
-fn sandbox_info(sandboxes: Sandboxes, measured: &Measured) -> SandboxInfo {
-    let Sandboxes::Warm(warm) = sandboxes else {
+fn sandbox_info(sandboxes: Option<Sandboxes>, measured: &Measured) -> SandboxInfo {
+    let Some(Sandboxes::Warm(warm)) = sandboxes else {
+        let kind = sandboxes.map_or("platform", |_| "process");
         return SandboxInfo {
-            kind: "process".to_string(),
+            kind: kind.to_string(),
             ..SandboxInfo::default()
         };
     };
@@ -169,9 +190,7 @@ fn sandbox_info(sandboxes: Sandboxes, measured: &Measured) -> SandboxInfo {
 /// To how many CPUs to restrict the children so that they have `cpus`: 0 for
 /// no restriction, if the machine has just as many.
 fn pin(cpus: u32) -> Result<u32> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).context("cannot count the CPUs")?;
-    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
-    let here = (0..CpuSet::count()).filter(is_set).count() as u32;
+    let here = usable_cpus()?;
     if cpus > here {
         bail!("--cpus is {cpus}, but only {here} CPUs can be used here");
     }
@@ -183,6 +202,13 @@ fn pin(cpus: u32) -> Result<u32> {
          schedulers may treat differently from a machine of that size"
     ));
     Ok(cpus)
+}
+
+/// Number of CPUs that this process may use.
+pub(crate) fn usable_cpus() -> Result<u32> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).context("cannot count the CPUs")?;
+    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
+    Ok((0..CpuSet::count()).filter(is_set).count() as u32)
 }
 
 /// Checks that `name` can be a file's name.

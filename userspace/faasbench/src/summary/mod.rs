@@ -163,7 +163,7 @@ pub struct SchedulerInfo {
 /// What served the invocations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxInfo {
-    /// `process`, `warm` or `cgroup`.
+    /// `process`, `warm` or `cgroup`, or `platform` for requests to one.
     pub kind: String,
     /// `fork` if sandboxes fork for each request.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,43 @@
+//! The `drive` command.
+
+use super::{finish, RunArgs};
+use crate::drive::target::Target;
+use crate::drive::Drive;
+use anyhow::Result;
+use clap::Args;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(super) struct DriveArgs {
+    #[command(flatten)]
+    run: RunArgs,
+    /// Where the requests go; without FUNCTION= those of all functions that
+    /// have no target of their own, with {function} for its name. May be
+    /// repeated
+    #[arg(long, required = true, value_name = "[FUNCTION=]URL")]
+    target: Vec<Target>,
+    /// Requests to each target at the same time before the scheduler is
+    /// loaded, which makes sure that as many of its workers are ready
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    warm_up: u32,
+    /// How long a target may take to answer these, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    ready_s: u64,
+    /// How long after the last arrival answers are waited for, in seconds
+    #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout_s: u64,
+}
+
+impl DriveArgs {
+    pub(super) fn execute(self) -> Result<ExitCode> {
+        let drive = Drive {
+            run: self.run.read()?,
+            targets: self.target,
+            warm_up: self.warm_up,
+            ready: Duration::from_secs(self.ready_s),
+            patience: Duration::from_secs(self.timeout_s),
+        };
+        finish(&drive.execute()?)
+    }
+}
