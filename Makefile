@@ -8,7 +8,7 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # command line or in the environment, they reach it by themselves.
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm bench peers paper microbench lint install uninstall clean distclean
+.PHONY: help build demo test test-unit test-vm bench peers paper platforms microbench lint install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ peers: ## the sched_ext schedulers to compare with, for make bench; NAME="scx_fl
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@scripts/setup-host vm
 	@userspace/target/release/sfs_paper run
+
+platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambda's; settings: vm/platforms/lambda --help
+	@scripts/setup-host vm platforms
+	@vm/platforms/functions-framework
+	@vm/platforms/lambda
 
 microbench: ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
