@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use scx_sfs::hints::{Clock, HintListener, KernelHint};
 use nix::time::{clock_gettime, ClockId};
+use scx_sfs::hints::{Clock, HintListener, KernelHint};
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 

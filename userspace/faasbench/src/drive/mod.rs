@@ -13,10 +13,10 @@ pub mod load;
 pub mod target;
 mod warm;
 
+use crate::progress::Progress;
 use crate::replay::clock::monotonic_ns;
 use crate::replay::{realtime, Measured};
 use crate::result::{Exit, Record};
-use crate::progress::Progress;
 use crate::run::{usable_cpus, Run};
 use crate::summary::Summary;
 use crate::trace::{Invocation, Phase, Trace};

@@ -46,7 +46,7 @@ struct Aspect {
     simulated: bool,
 }
 
-const ASPECTS: [Aspect; 4] = [
+const ASPECTS: [Aspect; 5] = [
     Aspect {
         name: "trace",
         of: |row| format!("{} {}", row.trace.name, short_sha(row)),
@@ -60,6 +60,14 @@ const ASPECTS: [Aspect; 4] = [
     Aspect {
         name: "kernel",
         of: |row| row.kernel.clone(),
+        simulated: false,
+    },
+    Aspect {
+        name: "sandbox",
+        of: |row| {
+            let sandbox = row.sandbox.as_ref();
+            sandbox.map_or("process".to_string(), |one| one.kind.clone())
+        },
         simulated: false,
     },
     Aspect {
@@ -151,8 +159,12 @@ pub fn is_simulated(row: &Summary) -> bool {
 }
 
 /// Whether the arrivals of the row were so late that it shows in what was
-/// measured: see [`LATE_PER_CENT`].
+/// measured: its summary says so or, in one of an earlier version, see
+/// [`LATE_PER_CENT`].
 pub fn is_late(row: &Summary) -> bool {
+    if let Some(lag) = row.arrival_lag {
+        return lag.late;
+    }
     match (row.arrival_lag_ms, row.turnaround_ms) {
         (Some(lag), Some(turnaround)) => lag.mean * 100.0 > LATE_PER_CENT * turnaround.mean,
         _ => false,

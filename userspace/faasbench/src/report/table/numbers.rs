@@ -12,15 +12,20 @@ const FUNCTIONS: usize = 12;
 
 type Of = fn(&Summary) -> Option<Stats>;
 
-/// Mean, percentiles and maximum of turnaround, slowdown and queue delay.
+/// Mean, percentiles and maximum of turnaround, slowdown, queue delay and, where
+/// some row has it, run-queue wait.
 pub fn percentiles(comparison: &Comparison) -> Vec<Table> {
-    let kinds: [(&str, Of); 3] = [
+    let kinds: [(&str, Of); 4] = [
         ("Turnaround, ms.", |row| row.turnaround_ms),
         ("Slowdown.", |row| row.slowdown),
         ("Queue delay, ms: from arrival to the first run.", |row| {
             row.queue_delay_ms
         }),
+        ("Run-queue wait, ms: runnable without running.", |row| {
+            row.runqueue_wait_ms
+        }),
     ];
+    let is_known = |(_, stats): &(&str, Of)| comparison.rows.iter().any(|row| stats(row).is_some());
     let table = |(caption, stats): (&str, Of)| {
         let row = |(index, one): (usize, &Summary)| {
             let mut cells = vec![name(comparison, index)];
@@ -37,7 +42,7 @@ pub fn percentiles(comparison: &Comparison) -> Vec<Table> {
             rows: comparison.rows.iter().enumerate().map(row).collect(),
         }
     };
-    kinds.into_iter().map(table).collect()
+    kinds.into_iter().filter(is_known).map(table).collect()
 }
 
 fn of_stats(stats: Option<Stats>) -> [String; 6] {
