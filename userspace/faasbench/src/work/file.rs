@@ -10,8 +10,11 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What is written at once, in bytes.
+/// Bytes that are written at once.
 const PIECE: usize = 4096;
+
+/// What is written.
+static CONTENT: [u8; PIECE] = [b'x'; PIECE];
 
 /// Pieces of a file that is deleted again at once.
 const PIECES: u64 = 4;
@@ -20,19 +23,11 @@ const PIECES: u64 = 4;
 const SYNCED: u64 = 16;
 
 /// The files of one process.
-#[derive(Debug)]
+///
+/// It is small on purpose: processes are forked with it on their stack.
+#[derive(Debug, Default)]
 pub struct Files {
     made: u64,
-    buffer: [u8; PIECE],
-}
-
-impl Default for Files {
-    fn default() -> Self {
-        Self {
-            made: 0,
-            buffer: [b'x'; PIECE],
-        }
-    }
 }
 
 impl Files {
@@ -43,7 +38,7 @@ impl Files {
     pub fn write_and_delete(&mut self, count: u64) -> Result<(), Errno> {
         for _ in 0..count {
             let name = self.name();
-            let written = File::create_new(&name).and_then(|file| self.write(&file, PIECES));
+            let written = File::create_new(&name).and_then(|file| write(&file, PIECES));
             let removed = fs::remove_file(&name);
             written.and(removed).map_err(errno)?;
         }
@@ -67,27 +62,11 @@ impl Files {
             .create_new(true)
             .open(&name)
             .map_err(errno)?;
-        let mut outcome = self.sync(&file);
+        let mut outcome = sync(&file);
         while outcome.is_ok() && clock() < until_ns {
-            outcome = self.sync(&file);
+            outcome = sync(&file);
         }
         outcome.and(fs::remove_file(&name)).map_err(errno)
-    }
-
-    fn sync(&mut self, file: &File) -> io::Result<()> {
-        self.write(file, SYNCED)?;
-        file.sync_all()?;
-        for piece in 0..SYNCED {
-            file.read_exact_at(&mut self.buffer, piece * PIECE as u64)?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, file: &File, pieces: u64) -> io::Result<()> {
-        for piece in 0..pieces {
-            file.write_all_at(&self.buffer, piece * PIECE as u64)?;
-        }
-        Ok(())
     }
 
     /// A name that no other process in this folder uses, nor this one again.
@@ -95,6 +74,23 @@ impl Files {
         self.made += 1;
         format!("faasbench-{}-{}", std::process::id(), self.made)
     }
+}
+
+fn sync(file: &File) -> io::Result<()> {
+    write(file, SYNCED)?;
+    file.sync_all()?;
+    let mut buffer = [0; PIECE];
+    for piece in 0..SYNCED {
+        file.read_exact_at(&mut buffer, piece * PIECE as u64)?;
+    }
+    Ok(())
+}
+
+fn write(file: &File, pieces: u64) -> io::Result<()> {
+    for piece in 0..pieces {
+        file.write_all_at(&CONTENT, piece * PIECE as u64)?;
+    }
+    Ok(())
 }
 
 fn errno(error: io::Error) -> Errno {
