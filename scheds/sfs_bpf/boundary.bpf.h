@@ -333,6 +333,9 @@ static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 n
 		return;
 	}
 	cross_boundary(p, tctx, inv, SFS_BOUNDARY_HINT, hint->arrived_at ?: now);
+	/* The platform knows best, also of what another boundary has begun. */
+	if (hint->arrived_at)
+		inv->arrived_at = hint->arrived_at;
 	if (hint->function)
 		inv->function = hint->function | SFS_FUNCTION_HINTED;
 	inv->service_ns = hint->service_ns;

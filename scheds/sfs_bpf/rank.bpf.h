@@ -24,6 +24,9 @@
 /* Longest slice: so long as a rank does not worsen, nothing else ends it. */
 #define RANKED_SLICE_NS	NSEC_PER_SEC
 
+/* So far ahead in the queue is what has claimed a CPU, in ns of the sharing clock. */
+#define PREEMPTS	(1ULL << 50)
+
 #define MAX_CPUS	1024
 #define RANK_NONE	0xffffU	/* of a CPU that runs nothing to be preempted by rank */
 
@@ -148,14 +151,14 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 		tctx->slice = end - used;
 }
 
-/* Return how far ahead of the sharing clock a deadline may be: what the clock comes
- * to within the guard at the present load. Beyond that order is by arrival, so that
- * the kernel's watchdog is never near. */
-static u64 farthest_deadline(void)
+/* Return how far ahead of the sharing clock a place in the queue may be: what the
+ * clock comes to within twice the guard at the present load. Beyond that order is by
+ * arrival, so that the kernel's watchdog is never near. */
+static u64 farthest_key(void)
 {
 	s64 present = nr_present;
 
-	return SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (present > 0 ? present : 1);
+	return 2 * SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (present > 0 ? present : 1);
 }
 
 /*
@@ -170,14 +173,15 @@ static void place(struct task_ctx *tctx, const struct invocation *inv)
 	look_up_rank(tctx, inv);
 	tctx->slice_end = inv->used_ns + tctx->slice;
 	deadline = (inv->open ? inv->born : now) + AGEING * bucket_start(tctx->rank);
-	if (time_after(deadline, now + farthest_deadline()))
-		deadline = now + farthest_deadline();
 	if (turned) {
 		tctx->ranked_used_ns = 0;
 		if (time_before(deadline, now))
 			deadline = now;
 	}
 	tctx->deadline = deadline;
+	tctx->queue_key = deadline;
+	if (time_after(deadline, now + farthest_key()))
+		tctx->queue_key = now + farthest_key();
 }
 
 /* --------------------------------------------------------------- preemption */
@@ -255,8 +259,12 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 
 /* ------------------------------------------------------------------- queues */
 
-/* Queue @p by its deadline. If it has just come (@arrives), it may preempt; it then
- * gets the CPU that it has claimed, whoever else waits. */
+/*
+ * Queue @p by its deadline. If it has just come (@arrives), it may preempt: then it
+ * goes before all that wait, and the CPU that it has claimed looks at the queue. (Put
+ * into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
+ * 100 ms on 6.18.) Should another CPU take it first, that one keeps what it runs.
+ */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags)
 {
@@ -270,17 +278,18 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	leave_group(tctx);
 	if (arrives)
 		cpu = claim_cpu_for(p, tctx, pinned);
-	if (cpu >= 0) {
-		count(SFS_PREEMPTIONS);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL_ON | cpu, slice,
-				   enq_flags | SCX_ENQ_PREEMPT);
-		return;
-	}
+	if (cpu >= 0)
+		tctx->queue_key -= PREEMPTS;
 	if (pinned >= 0)
 		count(SFS_PINNED);
 	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,
-				 tctx->deadline, enq_flags);
-	kick_idle_cpu(p, pinned);
+				 tctx->queue_key, enq_flags);
+	if (cpu < 0) {
+		kick_idle_cpu(p, pinned);
+		return;
+	}
+	count(SFS_PREEMPTIONS);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Return the queue whose head has the earlier deadline on @cpu, and that in
@@ -336,7 +345,7 @@ static bool ranked_keeps_cpu(struct task_ctx *tctx, const struct invocation *inv
 	u64 deadline;
 
 	place(tctx, inv);
-	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->deadline);
+	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->queue_key);
 }
 
 /* Return true if the slice that @tctx's task was given by rank is used up. */

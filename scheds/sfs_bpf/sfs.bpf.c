@@ -294,7 +294,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 		scx_bpf_dsq_move(it, p, pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned), 0);
 	} else if (tctx->turn == TURN_RANKED && inv) {
 		place(tctx, inv);
-		scx_bpf_dsq_move_set_vtime(it, tctx->deadline);
+		scx_bpf_dsq_move_set_vtime(it, tctx->queue_key);
 		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), 0);
 	} else {
 		fair_join(p, tctx);

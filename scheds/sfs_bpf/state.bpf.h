@@ -197,6 +197,7 @@ struct task_ctx {
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
 	u64 deadline;		/* by rank, on sharing_clock */
+	u64 queue_key;		/* the same, but never too far ahead */
 	u64 slice;		/* after which its rank is worse */
 	u64 slice_end;		/* CPU time of the invocation at which that is */
 	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */

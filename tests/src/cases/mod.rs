@@ -3,6 +3,8 @@
 mod boundaries;
 mod credit;
 mod groups;
+mod hints;
+mod learned;
 mod lifecycle;
 mod operator;
 mod overload;
@@ -23,6 +25,8 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         boundaries::CASES,
         sandboxes::CASES,
         groups::CASES,
+        hints::CASES,
+        learned::CASES,
         queues::CASES,
         slice::CASES,
         overload::CASES,

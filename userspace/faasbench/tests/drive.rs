@@ -112,7 +112,7 @@ fn each_request_has_a_row_whatever_becomes_of_it() {
     let exits: Vec<&str> = csv
         .lines()
         .skip(1)
-        .map(|row| row.rsplit(',').next().unwrap())
+        .map(|row| row.rsplit(',').nth(1).unwrap())
         .collect();
     assert_eq!(
         exits,
