@@ -163,17 +163,17 @@ pub struct FunctionReport {
 }
 
 fn identity_name(key: u64) -> String {
-    if key & SFS_FUNCTION_HINTED_BIT != 0 {
-        format!("hint:{:x}", key & !SFS_FUNCTION_HINTED_BIT)
-    } else if key & SFS_FUNCTION_COMM_BIT != 0 {
-        format!("comm:{:x}", key & !SFS_FUNCTION_COMM_BIT)
+    if key & HINTED != 0 {
+        format!("hint:{:x}", key & !HINTED)
+    } else if key & SFS_FUNCTION_COMM != 0 {
+        format!("comm:{:x}", key & !SFS_FUNCTION_COMM)
     } else {
         format!("cgroup:{key}")
     }
 }
 
-const SFS_FUNCTION_HINTED_BIT: u64 = SFS_FUNCTION_HINTED as u64;
-const SFS_FUNCTION_COMM_BIT: u64 = SFS_FUNCTION_COMM as u64;
+// bindgen takes the top bit for a sign.
+const HINTED: u64 = SFS_FUNCTION_HINTED as u64;
 
 fn fresh() -> Learner {
     Learner::new(LearnConfig::default())
