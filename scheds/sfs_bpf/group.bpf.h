@@ -346,7 +346,9 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 		if (bpf_map_pop_elem(&throttled_groups, &id))
 			break;
 		looked_at = 1;
+		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
 		when = review_throttled(id, now);
+		bpf_rcu_read_unlock();
 		if (when < next)
 			next = when;
 	}
