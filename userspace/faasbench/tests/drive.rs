@@ -119,7 +119,7 @@ fn each_request_has_a_row_whatever_becomes_of_it() {
         ["0", "http:503", "net:74", "net:110", "net:111", "0"]
     );
     let last: Vec<&str> = csv.lines().last().unwrap().split(',').collect();
-    assert_eq!(last[5..], ["7", "3000", "1", "23", "0"]);
+    assert_eq!(last[5..], ["7", "3000", "1", "23", "0", ""]);
     let json = std::fs::read_to_string(place.path().join("out/eevdf.json")).unwrap();
     assert!(json.contains("\"failed\": 4"), "{json}");
     // The result is one that `summarize` reads.
