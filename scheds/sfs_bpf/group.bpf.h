@@ -95,10 +95,13 @@ static u64 group_of(struct task_struct *p)
 	return BPF_CORE_READ(p, sched_task_group, css.cgroup, kn, id);
 }
 
-/* ------------------------------------------------------------------ weight */
+/* ------------------------------------------------------------------ weight
+ * What walks up the hierarchy is not static: the verifier then looks at it once,
+ * instead of at each place that calls it with all that may have come before.
+ */
 
 /* Something of @weight becomes active in group @id. */
-static void activate(u64 id, u32 weight)
+__noinline int activate(u64 id, u32 weight)
 {
 	int i;
 
@@ -106,18 +109,19 @@ static void activate(u64 id, u32 weight)
 		struct group *g = lookup_group(id);
 
 		if (!g || !g->parent)
-			return;
+			return 0;
 		__sync_fetch_and_add(&g->active, (s64)weight);
 		if (__sync_fetch_and_add(&g->nr_active, 1))
-			return;
+			return 0;
 		weight = g->weight;
 		weight -= __sync_lock_test_and_set(&g->counted, weight);
 		id = g->parent;
 	}
+	return 0;
 }
 
 /* Something of @weight is no longer active in group @id. */
-static void deactivate(u64 id, u32 weight)
+__noinline int deactivate(u64 id, u32 weight)
 {
 	int i;
 
@@ -125,13 +129,14 @@ static void deactivate(u64 id, u32 weight)
 		struct group *g = lookup_group(id);
 
 		if (!g || !g->parent)
-			return;
+			return 0;
 		__sync_fetch_and_sub(&g->active, (s64)weight);
 		if (__sync_fetch_and_sub(&g->nr_active, 1) != 1)
-			return;
+			return 0;
 		weight = __sync_lock_test_and_set(&g->counted, 0);
 		id = g->parent;
 	}
+	return 0;
 }
 
 /* @p competes in FAIR from now on. */
@@ -152,14 +157,10 @@ static void leave_group(struct task_ctx *tctx)
 	tctx->active_group = 0;
 }
 
-/*
- * Return the weight of @p in FAIR, in units of 1/1024 of the default: its own, if
- * it is in the root; its part of its group's weight, and so on, otherwise.
- */
-static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
+/* Return what @weight comes to in group @id: itself, if that is the root; its part
+ * of the group's weight, and so on, otherwise. */
+__noinline u64 weight_in_group(u64 id, u64 weight)
 {
-	u64 weight = (u64)(p->scx.weight ?: 1) * 1024 / 100;
-	u64 id = tctx->active_group;
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -174,6 +175,12 @@ static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx
 		id = g->parent;
 	}
 	return weight ?: 1;
+}
+
+/* Return the weight of @p in FAIR, in units of 1/1024 of the default. */
+static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return weight_in_group(tctx->active_group, (u64)(p->scx.weight ?: 1) * 1024 / 100);
 }
 
 /* --------------------------------------------------------------- bandwidth */
@@ -227,10 +234,9 @@ static void replenish(struct group *g, u64 now)
 	__sync_fetch_and_sub(&g->used_ns, back);
 }
 
-/* Charge @delta to the groups with a quota that @tctx's task is in. */
-static void charge_groups(const struct task_ctx *tctx, u64 delta, u64 now)
+/* Charge @delta to the groups with a quota, from @id upwards. */
+__noinline int charge_groups(u64 id, u64 delta, u64 now)
 {
-	u64 id = tctx->limit;
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -238,7 +244,7 @@ static void charge_groups(const struct task_ctx *tctx, u64 delta, u64 now)
 		s64 used;
 
 		if (!g)
-			return;
+			return 0;
 		if (g->quota_ns) {
 			replenish(g, now);
 			used = __sync_fetch_and_add(&g->used_ns, (s64)delta) + (s64)delta;
@@ -250,13 +256,13 @@ static void charge_groups(const struct task_ctx *tctx, u64 delta, u64 now)
 		}
 		id = g->parent;
 	}
+	return 0;
 }
 
-/* Return the id of the nearest group whose quota keeps @tctx's task from running,
+/* Return the id of the nearest group, from @id upwards, that has used up its quota,
  * or 0. */
-static u64 throttled_by(const struct task_ctx *tctx)
+__noinline u64 throttled_by(u64 id)
 {
-	u64 id = tctx->limit;
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {

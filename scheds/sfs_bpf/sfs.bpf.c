@@ -70,7 +70,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
-		charge_groups(tctx, delta, scx_bpf_now());
+		charge_groups(tctx->limit, delta, scx_bpf_now());
 	if (!has_credit(inv))
 		leave_demand(tctx);
 }
@@ -104,7 +104,7 @@ static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (!tctx->limit || is_system(p) || (p->flags & PF_EXITING))
 		return 0;
-	return throttled_by(tctx);
+	return throttled_by(tctx->limit);
 }
 
 /* @p is about to run, without a queue, for a turn of that kind. */
@@ -304,25 +304,27 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	kick_idle_cpu(p, pinned);
 }
 
-/* Let the tasks of one group go on that has quota again. */
-static void release_parked(u64 now)
+/* Let the tasks of one group go on that has quota again. Not static: the verifier
+ * then looks at it once, apart from dispatch(). */
+__noinline int release_parked(u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
 	u64 id;
 
 	if (bpf_map_pop_elem(&released_groups, &id))
-		return;
+		return 0;
 	__sync_fetch_and_sub(&nr_released, 1);
 	__sink(looked_at);
 	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
 		if (++looked_at > RELEASE_BATCH) {
 			__sync_fetch_and_add(&nr_released, 1);
 			bpf_map_push_elem(&released_groups, &id, 0);
-			return;
+			break;
 		}
 		release_task(BPF_FOR_EACH_ITER, p, now);
 	}
+	return 0;
 }
 
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
