@@ -452,8 +452,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 
 	if (!cctx || !tctx)
 		return;
-	update_limit(p, tctx);
-	inv = lookup_invocation(p, tctx);
+	inv = meet_runnable(p, tctx, false, now);	/* it may have been moved */
 	charge(p, tctx, inv);
 	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx) || nr_released > 0)
 		scx_bpf_task_set_slice(p, 0);
