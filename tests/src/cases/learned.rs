@@ -51,7 +51,7 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     for _ in 0..5 {
         let mut short = Process::burner(ms(5))?;
         short.wait()?;
-        bench.at_most("turnaround", short.turnaround(), ms(15))?;
+        bench.at_most("turnaround", short.turnaround(), ms(40))?;
     }
     let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
     let listed = String::from_utf8_lossy(&listed.stdout);
