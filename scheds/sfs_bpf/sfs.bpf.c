@@ -15,8 +15,9 @@
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
- * functions), function (identity, what is published), filter, fair, rank
- * (the learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
+ * functions), function (identity, what is published), filter, fair, rank (the
+ * learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader
+ * tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
