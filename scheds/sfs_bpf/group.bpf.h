@@ -18,8 +18,10 @@
 /* Where the tasks of a group wait that has used up its quota. */
 #define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
 
-/* Throttled groups looked at by one run of the timer, and tasks released by one
- * call of dispatch(). */
+/* Throttled groups looked at by one run of the timer. */
+#define REVIEW_BATCH	512
+
+/* Tasks released by one call of dispatch(). */
 #define RELEASE_BATCH	64
 
 /* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
@@ -47,6 +49,8 @@ struct group {
 	u64 period_start;
 	s64 used_ns;		/* since then, debts of earlier periods included */
 	u32 throttled;
+	u32 listed;		/* its id is in throttled_groups; exchanged */
+	u32 released;		/* its id is in released_groups; exchanged */
 };
 
 struct {
@@ -234,6 +238,39 @@ static void replenish(struct group *g, u64 now)
 	__sync_fetch_and_sub(&g->used_ns, back);
 }
 
+/* Have the timer look at group @id. */
+static void list_throttled(struct group *g, u64 id)
+{
+	if (!__sync_lock_test_and_set(&g->listed, 1))
+		bpf_map_push_elem(&throttled_groups, &id, 0);
+}
+
+/* Have the CPUs let the tasks of group @id go on. */
+static void list_released(u64 id)
+{
+	struct group *g = lookup_group(id);
+
+	if (!g || __sync_lock_test_and_set(&g->released, 1))
+		return;
+	__sync_fetch_and_add(&nr_released, 1);
+	bpf_map_push_elem(&released_groups, &id, 0);
+}
+
+/* Return a group whose tasks may go on, or 0. */
+static u64 pop_released(void)
+{
+	struct group *g;
+	u64 id;
+
+	if (bpf_map_pop_elem(&released_groups, &id))
+		return 0;
+	__sync_fetch_and_sub(&nr_released, 1);
+	g = lookup_group(id);
+	if (g)
+		__sync_lock_test_and_set(&g->released, 0);
+	return id;
+}
+
 /* Charge @delta to the groups with a quota, from @id upwards. */
 __noinline int charge_groups(u64 id, u64 delta, u64 now)
 {
@@ -251,7 +288,7 @@ __noinline int charge_groups(u64 id, u64 delta, u64 now)
 			if (used >= (s64)g->quota_ns &&
 			    !__sync_lock_test_and_set(&g->throttled, 1)) {
 				count(SFS_THROTTLED);
-				bpf_map_push_elem(&throttled_groups, &id, 0);
+				list_throttled(g, id);
 			}
 		}
 		id = g->parent;
@@ -309,8 +346,12 @@ static bool parked_too_long(u64 id, u64 now)
 	       time_delta(now, tctx->queued_at) > SFS_WATCHDOG_GUARD_NS;
 }
 
-/* Look at one throttled group: let its tasks go on if it has quota again, else
- * have it looked at later. Return when that should be. */
+/*
+ * Look at one throttled group: let its tasks go on if it has quota again, else have
+ * it looked at later. Return when that should be. A task may be parked just after its
+ * group has been released, by an enqueue() that had seen it throttled: so a group is
+ * looked at until nothing is parked.
+ */
 static u64 review_throttled(u64 id, u64 now)
 {
 	struct group *g = lookup_group(id);
@@ -318,14 +359,17 @@ static u64 review_throttled(u64 id, u64 now)
 
 	if (!g)
 		return RELEASE_INTERVAL_NS;
+	__sync_lock_test_and_set(&g->listed, 0);
+	if (!g->throttled && scx_bpf_dsq_nr_queued(DSQ_PARKED(id)) <= 0)
+		return RELEASE_INTERVAL_NS;
+	list_throttled(g, id);
 	replenish(g, now);
-	if (!g->quota_ns || g->used_ns < (s64)g->quota_ns || parked_too_long(id, now)) {
+	if (!g->throttled || !g->quota_ns || g->used_ns < (s64)g->quota_ns ||
+	    parked_too_long(id, now)) {
 		__sync_lock_test_and_set(&g->throttled, 0);
-		__sync_fetch_and_add(&nr_released, 1);
-		bpf_map_push_elem(&released_groups, &id, 0);
+		list_released(id);
 		return RELEASE_INTERVAL_NS;
 	}
-	bpf_map_push_elem(&throttled_groups, &id, 0);
 	left = g->period_start + g->period_ns - now;
 	return left < RELEASE_INTERVAL_NS ? left : RELEASE_INTERVAL_NS;
 }
@@ -342,16 +386,23 @@ static void kick_for_released(void)
 	scx_bpf_put_cpumask(online);
 }
 
-/* Look at the throttled groups. */
+/* Look at the throttled groups, each once: those that stay throttled are listed again
+ * behind the others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
-	u64 now = bpf_ktime_get_ns(), next = RELEASE_INTERVAL_NS, when, id;
-	int i, looked_at = 0;
+	u64 now = bpf_ktime_get_ns(), next = RELEASE_INTERVAL_NS, when, id, first = 0;
+	int i;
 
-	bpf_for(i, 0, RELEASE_BATCH) {
+	bpf_for(i, 0, REVIEW_BATCH) {
+		if (i == REVIEW_BATCH - 1)
+			next = 0;	/* there may be more */
 		if (bpf_map_pop_elem(&throttled_groups, &id))
 			break;
-		looked_at = 1;
+		if (id == first) {
+			bpf_map_push_elem(&throttled_groups, &id, 0);
+			break;
+		}
+		first = first ?: id;
 		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
 		when = review_throttled(id, now);
 		bpf_rcu_read_unlock();
@@ -360,7 +411,7 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 	}
 	if (nr_released > 0)
 		kick_for_released();
-	if (nr_limited || looked_at)
+	if (nr_limited || first)
 		bpf_timer_start(&t->timer, next < NSEC_PER_MSEC / 8 ? NSEC_PER_MSEC / 8 : next, 0);
 	return 0;
 }

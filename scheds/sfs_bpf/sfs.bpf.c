@@ -311,16 +311,14 @@ __noinline int release_parked(u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
-	u64 id;
+	u64 id = pop_released();
 
-	if (bpf_map_pop_elem(&released_groups, &id))
-		return 0;
-	__sync_fetch_and_sub(&nr_released, 1);
 	__sink(looked_at);
+	if (!id)
+		return 0;
 	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
 		if (++looked_at > RELEASE_BATCH) {
-			__sync_fetch_and_add(&nr_released, 1);
-			bpf_map_push_elem(&released_groups, &id, 0);
+			list_released(id);
 			break;
 		}
 		release_task(BPF_FOR_EACH_ITER, p, now);
