@@ -23,8 +23,9 @@ use nix::unistd::geteuid;
 use case::Case;
 use runner::Verdict;
 
-const USAGE: &str = "usage: sfs_behaviour [--list] [--scx-sfs PATH] [CASE...]
+const USAGE: &str = "usage: sfs_behaviour [--list] [--part I/N] [--scx-sfs PATH] [CASE...]
   --list          prints the cases and exits
+  --part I/N      runs every Nth of the cases only, from the Ith on (1 to N)
   --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
   CASE            runs these cases only; a trailing * stands for anything
 ";
@@ -55,7 +56,7 @@ fn run() -> Result<bool> {
         return Ok(true);
     }
     prepare()?;
-    run_all(&cases, &options.program()?)
+    run_all(&cases, options.part, &options.program()?)
 }
 
 /// Checks that the machine is fit for the suite.
@@ -69,12 +70,16 @@ fn prepare() -> Result<()> {
     set_child_subreaper(true).context("cannot adopt orphans")
 }
 
-fn run_all(cases: &[&Case], program: &Path) -> Result<bool> {
+/// Runs those of `cases` that are in `part`. Their numbers are those in the whole,
+/// and the first part announces it, so that the parts together are one TAP stream.
+fn run_all(cases: &[&Case], part: Part, program: &Path) -> Result<bool> {
     let cpus = std::thread::available_parallelism()?.get();
     ensure!(cpus >= 2, "the cases need two CPUs or more");
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    println!("TAP version 14\n1..{}", cases.len());
-    for (number, case) in (1..).zip(cases) {
+    if part.first == 1 {
+        println!("TAP version 14\n1..{}", cases.len());
+    }
+    for (number, case) in (1..).zip(cases).skip(part.first - 1).step_by(part.of) {
         let start = clock::now();
         let (verdict, notes) = runner::run(case, program, cpus)?;
         let took = clock::now() - start;
@@ -103,10 +108,34 @@ fn run_all(cases: &[&Case], program: &Path) -> Result<bool> {
     Ok(failed == 0)
 }
 
+/// Every `of`th case from number `first` on.
+#[derive(Clone, Copy)]
+struct Part {
+    first: usize,
+    of: usize,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { first: 1, of: 1 }
+    }
+}
+
+impl Part {
+    fn parse(text: &str) -> Result<Self> {
+        let numbers = text.split_once('/').and_then(|(first, of)| {
+            let (first, of) = (first.parse().ok()?, of.parse().ok()?);
+            (1..=of).contains(&first).then_some(Self { first, of })
+        });
+        numbers.with_context(|| format!("--part needs I/N with I from 1 to N, not '{text}'"))
+    }
+}
+
 #[derive(Default)]
 struct Options {
     help: bool,
     list: bool,
+    part: Part,
     scx_sfs: Option<PathBuf>,
     patterns: Vec<String>,
 }
@@ -118,6 +147,10 @@ impl Options {
             match argument.as_str() {
                 "--help" | "-h" => options.help = true,
                 "--list" => options.list = true,
+                "--part" => {
+                    let part = arguments.next().context("--part needs I/N")?;
+                    options.part = Part::parse(&part)?;
+                }
                 "--scx-sfs" => {
                     let path = arguments.next().context("--scx-sfs needs a path")?;
                     options.scx_sfs = Some(path.into());
