@@ -45,6 +45,8 @@ pub struct Stats {
     pub merged: u64,
     pub sandboxes: u64,
     pub rank_tables: u64,
+    pub hints: u64,
+    pub hints_applied: u64,
     pub hints_dead: u64,
     pub hints_foreign: u64,
     pub hints_stale: u64,
@@ -103,6 +105,21 @@ impl Scheduler {
     /// Returns the loader's process id.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.loader.id().cast_signed())
+    }
+
+    /// Returns the CPU time that the loader's threads have used.
+    ///
+    /// # Errors
+    ///
+    /// It is gone.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let mut used = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let ns = text.split_whitespace().next();
+            used += ns.context("schedstat is empty")?.parse::<u64>()?;
+        }
+        Ok(Duration::from_nanos(used))
     }
 
     /// Returns what the loader has said on standard error.

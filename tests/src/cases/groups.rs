@@ -45,6 +45,11 @@ pub const CASES: &[Case] = &[
         about: "beside a throttled group a short process is as fast as ever",
         run: quota_leaves_others_alone,
     },
+    Case {
+        name: "idle_and_uclamp_break_nothing",
+        about: "cpu.idle and cpu.uclamp, set and taken back, leave every group its share",
+        run: idle_and_uclamp_break_nothing,
+    },
 ];
 
 /// The options of a scheduler under which a hog is in FAIR almost at once.
@@ -224,4 +229,44 @@ fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
     }
     drop(hogs);
     scheduler.finish()
+}
+
+fn idle_and_uclamp_break_nothing(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let (one, two) = (Cgroup::new("one")?, Cgroup::new("two")?);
+    if one.set("cpu.uclamp.max", "10.00").is_err() {
+        bench.say("this kernel has no cpu.uclamp");
+    } else {
+        one.set("cpu.uclamp.min", "5.00")?;
+        one.set("cpu.uclamp.max", "max")?;
+        two.set("cpu.uclamp.max", "20.00")?;
+    }
+    let hogs = [&one, &two].map(|group| hogs_in(group, bench.cpus()));
+    let hogs = hogs.into_iter().collect::<Result<Vec<_>>>()?;
+    let machine = bench.cpus() as u32 * ms(2000);
+    for idle in ["1", "0"] {
+        one.set("cpu.idle", idle)?;
+        sleep(ms(500));
+        let before = (one.cpu_time()?, two.cpu_time()?);
+        sleep(ms(2000));
+        let used = (one.cpu_time()? - before.0, two.cpu_time()? - before.1);
+        bench.say(format_args!(
+            "cpu.idle {idle}: {:?} and {:?}",
+            used.0, used.1
+        ));
+        ensure!(!used.0.is_zero(), "nothing is left for the idle group");
+        ensure!(used.0 + used.1 > machine * 9 / 10, "CPUs are left idle");
+    }
+    expect_equal_shares(bench, [&one, &two], machine)?;
+    drop(hogs);
+    scheduler.finish()
+}
+
+/// Expects that each of two groups gets half of the machine.
+fn expect_equal_shares(bench: &Bench, groups: [&Cgroup; 2], machine: Duration) -> Result<()> {
+    let before = groups[0].cpu_time()?;
+    sleep(ms(2000));
+    let used = groups[0].cpu_time()? - before;
+    expect_share(bench, "one of two", used, machine, 50.0, 3.0)
 }

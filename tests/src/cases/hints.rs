@@ -1,13 +1,15 @@
 //! Hints: what the platform says, and what becomes of hints for nobody.
 
 use std::process::Command;
+use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
+use sfs_hint::{Client, Form, Hint};
 
 use crate::case::{Bench, Case};
-use crate::clock::{ms, sleep};
-use crate::process::Process;
+use crate::clock::{burn, ms, now, sleep, sleep_until};
+use crate::process::{as_real_time, Process};
 use crate::scheduler::{output_of, Scheduler};
 
 pub const CASES: &[Case] = &[
@@ -25,6 +27,11 @@ pub const CASES: &[Case] = &[
         name: "hints_for_nobody_harm_nobody",
         about: "hints for dead, reused and foreign process ids are counted and do nothing",
         run: hints_for_nobody_harm_nobody,
+    },
+    Case {
+        name: "flood_of_hints_costs_less_than_a_cpu",
+        about: "100,000 hints a second for 100 sandboxes, and a short process beside them",
+        run: flood_of_hints_costs_less_than_a_cpu,
     },
 ];
 
@@ -97,4 +104,58 @@ fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
     ensure!(stats.begun_by_hint == 0, "{stats:?}");
     drop(other);
     scheduler.finish()
+}
+
+fn flood_of_hints_costs_less_than_a_cpu(bench: &Bench) -> Result<()> {
+    const MILLISECONDS: u32 = 1000;
+    let scheduler = load(bench, "")?;
+    let sandboxes: Vec<Process> = (0..100)
+        .map(|_| Process::spawn(|_| sleep(ms(60_000))))
+        .collect::<Result<_>>()?;
+    sleep(ms(200));
+    let before = (scheduler.cpu_time()?, now());
+    // Its own process, so that it may be held up by nobody.
+    let mut sender = Process::spawn(|report| {
+        let sent = as_real_time(|| send_flood(&sandboxes, MILLISECONDS));
+        report.value.store(sent.unwrap_or(0), Relaxed);
+    })?;
+    sleep(ms(300));
+    let mut short = Process::spawn(|_| burn(ms(10)))?;
+    short.wait()?;
+    sender.wait()?;
+    let used = scheduler.cpu_time()? - before.0;
+    let took = now() - before.1;
+    let sent = sender.value.load(Relaxed);
+    let stats = scheduler.wait_for("the hints", |stats| stats.hints >= sent)?;
+    bench.say(format_args!(
+        "{sent} hints in {took:?}: {} applied, {used:?} of CPU time",
+        stats.hints_applied
+    ));
+    ensure!(
+        sent >= 90 * u64::from(MILLISECONDS),
+        "only {sent} were taken"
+    );
+    ensure!(stats.hints_applied == sent, "not all of them were applied");
+    bench.at_most("the loader's CPU time", used, took)?;
+    bench.at_most("a short process's turnaround", short.turnaround(), ms(30))?;
+    drop(sandboxes);
+    scheduler.finish()
+}
+
+/// Sends a hint for each sandbox every millisecond; returns how many were taken.
+fn send_flood(sandboxes: &[Process], milliseconds: u32) -> Result<u64> {
+    let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
+    let start = now();
+    let mut sent = 0;
+    for tick in 0..milliseconds {
+        sleep_until(start + tick * ms(1));
+        let arrived_at_ns = u64::try_from(now().as_nanos()).context("the clock")?;
+        let hint = |process: &Process| Hint {
+            arrived_at_ns: Some(arrived_at_ns),
+            ..Hint::of(process.pid().as_raw())
+        };
+        let hints: Vec<Hint> = sandboxes.iter().map(hint).collect();
+        sent += client.send_all(&hints)? as u64;
+    }
+    Ok(sent)
 }
