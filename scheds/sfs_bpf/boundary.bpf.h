@@ -169,7 +169,7 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	if (!inv)
 		return 0;
 	cross_boundary(p, tctx, inv, SFS_BOUNDARY_EXEC, bpf_ktime_get_ns());
-	if (identity == SFS_IDENTITY_COMM && !(inv->function & SFS_FUNCTION_HINTED))
+	if (identity == SFS_IDENTITY_COMM && !(inv->function & SFS_FUNCTION_NAMED))
 		inv->function = identify(p, tctx);
 	return 0;
 }
@@ -337,7 +337,7 @@ static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 n
 	if (hint->arrived_at)
 		inv->arrived_at = hint->arrived_at;
 	if (hint->function)
-		inv->function = hint->function | SFS_FUNCTION_HINTED;
+		inv->function = hint->function | SFS_FUNCTION_NAMED;
 	inv->service_ns = hint->service_ns;
 	batch->applied++;
 }

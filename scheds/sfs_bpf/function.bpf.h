@@ -33,50 +33,19 @@ static void read_names(struct task_struct *p, char *comm, char *parent)
 	bpf_probe_read_kernel_str(parent, 16, BPF_CORE_READ(p, real_parent, comm));
 }
 
-/* Return the id of the cgroup above @p's sandbox, or 0. */
-static u64 parent_of_sandbox(struct task_struct *p, u64 sandbox)
-{
-	struct cgroup *cgrp = cgroup_of(p);
-	int level, i;
-
-	if (!cgrp)
-		return 0;
-	level = cgrp->level;
-	bpf_for(i, 0, MAX_CGROUP_DEPTH) {
-		struct cgroup *above;
-		bool found;
-
-		if (level - i < 1)
-			break;
-		above = bpf_cgroup_ancestor(cgrp, level - i);
-		if (!above)
-			break;
-		found = above->kn->id == sandbox;
-		bpf_cgroup_release(above);
-		if (!found)
-			continue;
-		above = bpf_cgroup_ancestor(cgrp, level - i - 1);
-		if (!above)
-			break;
-		sandbox = above->kn->id;
-		bpf_cgroup_release(above);
-		return sandbox;
-	}
-	return 0;
-}
-
 /* Return the identity of the function that @p works for. */
 static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
 {
+	struct sandbox *sandbox = NULL;
 	u64 names[4];
 
-	if (tctx->sandbox && identity == SFS_IDENTITY_CGROUP)
-		return tctx->sandbox;
-	if (tctx->sandbox && identity == SFS_IDENTITY_PARENT)
-		return parent_of_sandbox(p, tctx->sandbox);
+	if (identity == SFS_IDENTITY_SANDBOX && tctx->sandbox)
+		sandbox = bpf_map_lookup_elem(&sandboxes, &tctx->sandbox);
+	if (sandbox)
+		return sandbox->function;
 	read_names(p, (char *)names, (char *)&names[2]);
 	return (mix_name(mix_name(0xcbf29ce484222325ULL, (char *)names), (char *)&names[2]) &
-		~(SFS_FUNCTION_HINTED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
+		~(SFS_FUNCTION_NAMED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
 }
 
 /* Measured service times on their way to the loader. */

@@ -55,13 +55,12 @@ enum sfs_boundary {
 /* What tells a function, unless a hint names it. */
 enum sfs_identity {
 	SFS_IDENTITY_COMM = 0,		/* the program's name and its parent's */
-	SFS_IDENTITY_CGROUP = 1,	/* the sandbox's cgroup */
-	SFS_IDENTITY_PARENT = 2,	/* the cgroup above the sandbox's */
+	SFS_IDENTITY_SANDBOX = 1,	/* what the loader says of the sandbox */
 };
 
-/* A function's identity says where it is from: a hint's has the top bit set, a
- * program's name has the next, and one without either is a cgroup's id. */
-#define SFS_FUNCTION_HINTED	(1ULL << 63)
+/* A function's identity says where it is from: the number of a name that a hint or
+ * the loader has given has the top bit set, that of a program's name the next. */
+#define SFS_FUNCTION_NAMED	(1ULL << 63)
 #define SFS_FUNCTION_COMM	(1ULL << 62)
 
 /* How functions are scheduled. */
@@ -102,7 +101,7 @@ struct sfs_hint {
 	s32 pid;	/* of a thread or process, in the initial namespace */
 	u32 flags;	/* none yet: 0 */
 	u64 arrived_at;	/* CLOCK_MONOTONIC; 0: now */
-	u64 function;	/* with SFS_FUNCTION_HINTED; 0: not named */
+	u64 function;	/* with SFS_FUNCTION_NAMED; 0: not named */
 	u64 service_ns;	/* what it will need, for experiments with an oracle; 0: unknown */
 };
 

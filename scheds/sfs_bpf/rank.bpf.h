@@ -6,9 +6,9 @@
  * loader learns and computes it (sfs_policy::learn); here it is looked up.
  *
  * Invocations wait in one queue, ordered by deadline: when they arrived on the
- * clock of processor sharing, plus twice what their completion costs. So what comes
- * later passes those that need more, but never one to which equal sharing would
- * have given twice its cost by now. A new arrival also preempts: the CPU that runs
+ * clock of processor sharing, plus `ageing` times what their completion costs. So
+ * what comes later passes those that need more, but never one to which equal sharing
+ * would have given `ageing` times its cost by now. A new arrival also preempts: the CPU that runs
  * the worst rank, if its own is better. docs/policy.md has the reasons and figures.
  *
  * As long as nothing is known, `strangers` is SFS_NO_TABLE and FILTER and FAIR work
@@ -16,10 +16,6 @@
  */
 #ifndef __SFS_RANK_BPF_H
 #define __SFS_RANK_BPF_H
-
-/* Weight of the cost in the deadline: how much equal sharing may give an
- * invocation before nothing that comes later goes before it. */
-#define AGEING		2
 
 /* Longest slice: so long as a rank does not worsen, nothing else ends it. */
 #define RANKED_SLICE_NS	NSEC_PER_SEC
@@ -172,7 +168,7 @@ static void place(struct task_ctx *tctx, const struct invocation *inv)
 
 	look_up_rank(tctx, inv);
 	tctx->slice_end = inv->used_ns + tctx->slice;
-	deadline = (inv->open ? inv->born : now) + AGEING * bucket_start(tctx->rank);
+	deadline = (inv->open ? inv->born : now) + ageing_tenths * bucket_start(tctx->rank) / 10;
 	if (turned) {
 		tctx->ranked_used_ns = 0;
 		if (time_before(deadline, now))

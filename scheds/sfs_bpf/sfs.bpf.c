@@ -49,6 +49,7 @@ static void forget_last_invocation(struct task_struct *p, struct task_ctx *tctx,
 	tctx->seq = inv->seq;
 	tctx->filter_used_ns = 0;
 	tctx->fair_used_ns = 0;
+	tctx->ranked_used_ns = 0;
 }
 
 /* Charge @p for the CPU time that it has used since it was last charged. */

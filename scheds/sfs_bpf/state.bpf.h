@@ -69,6 +69,10 @@ const volatile u64 idle_boundary_ns = 100 * NSEC_PER_MSEC;
  * Unix sockets. */
 const volatile u16 receive_port; /* in network byte order */
 
+/* Weight of the cost in the deadline of ranked work, in tenths: how much equal sharing
+ * may give an invocation before nothing that comes later goes before it. */
+const volatile u32 ageing_tenths = 30;
+
 /* Log demotions and mode switches to the trace pipe. */
 const volatile bool debug;
 
@@ -164,6 +168,7 @@ struct invocation {
 /* A cgroup in which a function runs. The loader makes and removes it. */
 struct sandbox {
 	struct invocation inv;	/* used if the unit is the cgroup */
+	u64 function;		/* identity of its function, by the loader: the last field */
 };
 
 struct {

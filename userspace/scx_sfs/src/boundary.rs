@@ -9,9 +9,9 @@ use tracing::warn;
 use crate::bpf_intf::{
     sfs_boundary_SFS_BOUNDARY_ACCEPT, sfs_boundary_SFS_BOUNDARY_EXEC,
     sfs_boundary_SFS_BOUNDARY_FORK, sfs_boundary_SFS_BOUNDARY_HINT, sfs_boundary_SFS_BOUNDARY_IDLE,
-    sfs_boundary_SFS_BOUNDARY_RECEIVE, sfs_identity_SFS_IDENTITY_CGROUP,
-    sfs_identity_SFS_IDENTITY_COMM, sfs_identity_SFS_IDENTITY_PARENT, sfs_unit_SFS_UNIT_CGROUP,
-    sfs_unit_SFS_UNIT_PROCESS, sfs_unit_SFS_UNIT_THREAD,
+    sfs_boundary_SFS_BOUNDARY_RECEIVE, sfs_identity_SFS_IDENTITY_COMM,
+    sfs_identity_SFS_IDENTITY_SANDBOX, sfs_unit_SFS_UNIT_CGROUP, sfs_unit_SFS_UNIT_PROCESS,
+    sfs_unit_SFS_UNIT_THREAD,
 };
 use crate::bpf_skel::OpenBpfSkel;
 
@@ -49,9 +49,10 @@ pub enum Boundary {
 pub enum Identity {
     /// The name of the program and that of its parent's.
     Comm,
-    /// The sandbox's cgroup.
+    /// The sandbox's cgroup: what --cgroup has as {function}, otherwise its path
+    /// without a number at the end (resize-7 is a sandbox of resize).
     Cgroup,
-    /// The cgroup above the sandbox's, where a function has several sandboxes.
+    /// The path of the cgroup above the sandbox's.
     Parent,
 }
 
@@ -92,8 +93,7 @@ impl Identity {
     pub fn number(self) -> u32 {
         match self {
             Self::Comm => sfs_identity_SFS_IDENTITY_COMM,
-            Self::Cgroup => sfs_identity_SFS_IDENTITY_CGROUP,
-            Self::Parent => sfs_identity_SFS_IDENTITY_PARENT,
+            Self::Cgroup | Self::Parent => sfs_identity_SFS_IDENTITY_SANDBOX,
         }
     }
 }

@@ -19,11 +19,66 @@ use tracing::{debug, warn};
 /// Where cgroup v2 is mounted.
 pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// A pattern for the paths of sandboxes: one glob for each component, below the
-/// root of the cgroup hierarchy.
+/// What stands for the name of the function in a component of a pattern.
+const FUNCTION: &str = "{function}";
+
+/// A pattern for the paths of sandboxes: one for each component, below the root of
+/// the cgroup hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPattern {
-    components: Vec<Pattern>,
+    components: Vec<Component>,
+}
+
+/// A pattern for the name of one cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Component {
+    /// Any name that the glob matches.
+    Any(Pattern),
+    /// The function's name, with a glob for what is before and behind it.
+    Function(Pattern, Pattern),
+}
+
+impl Component {
+    fn parse(text: &str) -> Result<Self, String> {
+        let glob = |part| Pattern::new(part).map_err(|error| format!("`{text}`: {error}"));
+        match text.split_once(FUNCTION) {
+            None => glob(text).map(Self::Any),
+            Some((_, after)) if after.contains(FUNCTION) => {
+                Err(format!("`{text}` has {FUNCTION} twice"))
+            }
+            Some((before, after)) => Ok(Self::Function(glob(before)?, glob(after)?)),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Any(glob) => glob.matches(name),
+            Self::Function(..) => self.function_in(name).is_some(),
+        }
+    }
+
+    /// Returns the function's name in `name`, the longest that there is: none if
+    /// the pattern has none.
+    fn function_in<'name>(&self, name: &'name str) -> Option<&'name str> {
+        let Self::Function(before, after) = self else {
+            return None;
+        };
+        let mut cuts = (0..=name.len()).filter(|cut| name.is_char_boundary(*cut));
+        let start = cuts.find(|cut| before.matches(&name[..*cut]))?;
+        let end = cuts.rfind(|cut| after.matches(&name[*cut..]))?;
+        Some(&name[start..end])
+    }
+}
+
+/// Returns the path of a sandbox without a number at its end: `resize-7` and
+/// `resize-12` are sandboxes of one function.
+fn without_number(path: &str) -> &str {
+    let stem = path.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_number = stem.len() < path.len();
+    match stem.strip_suffix(['-', '_', '.']) {
+        Some(name) if is_number && !name.is_empty() && !name.ends_with('/') => name,
+        _ => path,
+    }
 }
 
 impl SandboxPattern {
@@ -40,8 +95,7 @@ impl SandboxPattern {
             if part == "." || part == ".." || part.contains("**") {
                 return Err(format!("`{part}` is no name of a cgroup"));
             }
-            let pattern = Pattern::new(part).map_err(|error| format!("`{part}`: {error}"))?;
-            components.push(pattern);
+            components.push(Component::parse(part)?);
         }
         if components.is_empty() {
             return Err("want a path below /sys/fs/cgroup, such as functions/*".to_string());
@@ -57,23 +111,40 @@ impl SandboxPattern {
         component.matches(name).then_some(last)
     }
 
+    /// Returns the name of the function whose sandbox is at `path`, relative to the
+    /// root: what the pattern tells, otherwise the path of the cgroup above it
+    /// (`by_parent`) or its own. None if it is no sandbox.
+    fn function_of(&self, path: &str, by_parent: bool) -> Option<String> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let pairs = || self.components.iter().zip(&parts);
+        if parts.len() != self.components.len() || !pairs().all(|(one, part)| one.matches(part)) {
+            return None;
+        }
+        let named: Vec<&str> = pairs()
+            .filter_map(|(one, part)| one.function_in(part))
+            .collect();
+        if !named.is_empty() {
+            return Some(named.join("/"));
+        }
+        let name = match path.rsplit_once('/') {
+            Some((above, _)) if by_parent => above,
+            _ => without_number(path),
+        };
+        Some(name.to_owned())
+    }
+
     /// Returns whether `path`, relative to the root, is a sandbox.
     #[cfg(test)]
     fn matches(&self, path: &str) -> bool {
-        let parts: Vec<&str> = path.split('/').collect();
-        parts.len() == self.components.len()
-            && parts
-                .iter()
-                .enumerate()
-                .all(|(depth, name)| self.step(depth, name).is_some())
+        self.function_of(path, false).is_some()
     }
 }
 
 /// What has become of a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The cgroup with this id is one.
-    Appeared(u64),
+    /// The cgroup with this id is one, of the function with this name.
+    Appeared(u64, String),
     /// It is gone.
     Vanished(u64),
 }
@@ -92,18 +163,24 @@ pub struct Sandboxes {
     inotify: Inotify,
     root: PathBuf,
     patterns: Vec<SandboxPattern>,
+    by_parent: bool,
     folders: HashMap<WatchDescriptor, Watched>,
     known: HashMap<PathBuf, u64>,
 }
 
 impl Sandboxes {
-    /// Starts to watch the hierarchy at `root` for cgroups of `patterns`. Returns
-    /// those that are there as changes.
+    /// Starts to watch the hierarchy at `root` for cgroups of `patterns`, whose
+    /// functions have the name of the cgroup above if `by_parent`. Returns those that
+    /// are there as changes.
     ///
     /// # Errors
     ///
     /// There is no such hierarchy, or the kernel has no room for a watch.
-    pub fn watch(root: &Path, patterns: Vec<SandboxPattern>) -> Result<(Self, Vec<Change>)> {
+    pub fn watch(
+        root: &Path,
+        patterns: Vec<SandboxPattern>,
+        by_parent: bool,
+    ) -> Result<(Self, Vec<Change>)> {
         if !root.join("cgroup.controllers").exists() {
             bail!(
                 "--cgroup needs cgroup v2 at {}, which is not mounted there",
@@ -116,6 +193,7 @@ impl Sandboxes {
             inotify,
             root: root.to_owned(),
             patterns,
+            by_parent,
             folders: HashMap::new(),
             known: HashMap::new(),
         };
@@ -228,8 +306,20 @@ impl Sandboxes {
             Some(old) => changes.push(Change::Vanished(old)),
             None => {}
         }
-        debug!("sandbox {} has id {id}", path.display());
-        changes.push(Change::Appeared(id));
+        let function = self.function_of(path);
+        debug!("sandbox {} of {function} has id {id}", path.display());
+        changes.push(Change::Appeared(id, function));
+    }
+
+    /// Returns the name of the function whose sandbox is at `path`, as the first
+    /// pattern tells that matches.
+    fn function_of(&self, path: &Path) -> String {
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        let below = below.to_string_lossy();
+        self.patterns
+            .iter()
+            .find_map(|pattern| pattern.function_of(&below, self.by_parent))
+            .unwrap_or_else(|| below.into_owned())
     }
 
     /// Watches the folder at `path`, then looks at what is in it already: what is
@@ -342,8 +432,38 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_tells_its_function() {
+        for (pattern, path, function) in [
+            ("faasbench/*", "faasbench/f07-12", "faasbench/f07"),
+            ("faasbench/*", "faasbench/f07", "faasbench/f07"),
+            ("faasbench/*", "faasbench/-12", "faasbench/-12"),
+            ("f/{function}-*", "f/image-resize-a4f", "image-resize"),
+            ("{function}/*/c-*", "mail/x/c-9", "mail"),
+            ("ns-{function}/pod-{function}-*", "ns-a/pod-b-7", "a/b"),
+            ("f/{function}", "f/caf\u{e9}-1", "caf\u{e9}-1"),
+        ] {
+            let pattern = SandboxPattern::parse(pattern).unwrap();
+            assert_eq!(pattern.function_of(path, false).as_deref(), Some(function));
+        }
+        let pattern = SandboxPattern::parse("f/*/*").unwrap();
+        let by_parent = |path| pattern.function_of(path, true);
+        assert_eq!(by_parent("f/resize/3").as_deref(), Some("f/resize"));
+        assert_eq!(by_parent("f/resize"), None);
+        let pattern = SandboxPattern::parse("f/x{function}-*").unwrap();
+        assert_eq!(pattern.function_of("f/x-1", false), None);
+    }
+
+    #[test]
     fn what_is_no_pattern_is_refused() {
-        for text in ["", "/", "/sys/fs/cgroup", "a/**", "a/../b", "a/[b"] {
+        for text in [
+            "{function}{function}",
+            "",
+            "/",
+            "/sys/fs/cgroup",
+            "a/**",
+            "a/../b",
+            "a/[b",
+        ] {
             assert!(SandboxPattern::parse(text).is_err(), "{text} was taken");
         }
     }
@@ -371,16 +491,21 @@ mod tests {
         let root = hierarchy();
         fs::create_dir_all(root.path().join("f/a/inner")).unwrap();
         fs::create_dir_all(root.path().join("other/b")).unwrap();
-        let (watch, changes) = Sandboxes::watch(root.path(), patterns(&["f/*"])).unwrap();
-        assert_eq!(changes, [Change::Appeared(id(root.path().join("f/a")))]);
+        let (watch, changes) = Sandboxes::watch(root.path(), patterns(&["f/*"]), false).unwrap();
+        let id = id(root.path().join("f/a"));
+        assert_eq!(changes, [Change::Appeared(id, "f/a".into())]);
         assert_eq!(watch.len(), 1);
     }
 
     #[test]
     fn sandboxes_that_come_and_go_are_reported() {
         let root = hierarchy();
-        let (mut watch, changes) =
-            Sandboxes::watch(root.path(), patterns(&["*-sandboxes/cg-*", "pods/*/c*"])).unwrap();
+        let (mut watch, changes) = Sandboxes::watch(
+            root.path(),
+            patterns(&["*-sandboxes/cg-*", "pods/*/c*"]),
+            false,
+        )
+        .unwrap();
         assert_eq!(changes, []);
 
         let first = root.path().join("ol-sandboxes/cg-1");
@@ -390,8 +515,10 @@ mod tests {
         fs::create_dir_all(root.path().join("pods/p/other")).unwrap();
         let (first, second) = (id(first), id(second));
         let mut changes = watch.changes().unwrap();
-        changes.sort_by_key(|change| *change != Change::Appeared(first));
-        assert_eq!(changes, [Change::Appeared(first), Change::Appeared(second)]);
+        let first_one = Change::Appeared(first, "ol-sandboxes/cg".into());
+        changes.sort_by_key(|change| *change != first_one);
+        let second_one = Change::Appeared(second, "pods/p/c1".into());
+        assert_eq!(changes, [first_one, second_one]);
 
         fs::remove_dir(root.path().join("ol-sandboxes/cg-1")).unwrap();
         assert_eq!(watch.changes().unwrap(), [Change::Vanished(first)]);
@@ -404,7 +531,7 @@ mod tests {
     fn a_thousand_at_once_are_all_seen() {
         let root = hierarchy();
         fs::create_dir(root.path().join("f")).unwrap();
-        let (mut watch, _) = Sandboxes::watch(root.path(), patterns(&["f/*"])).unwrap();
+        let (mut watch, _) = Sandboxes::watch(root.path(), patterns(&["f/*"]), false).unwrap();
         for number in 0..1000 {
             fs::create_dir(root.path().join(format!("f/{number}"))).unwrap();
         }
@@ -415,7 +542,7 @@ mod tests {
     #[test]
     fn without_a_hierarchy_it_says_so() {
         let root = tempfile::tempdir().unwrap();
-        let error = Sandboxes::watch(root.path(), patterns(&["f/*"])).map(|_| ());
+        let error = Sandboxes::watch(root.path(), patterns(&["f/*"]), false).map(|_| ());
         assert!(error.unwrap_err().to_string().contains("cgroup v2"));
     }
 }

@@ -13,9 +13,11 @@ use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::time::{clock_gettime, ClockId};
 use scx_sfs::hints::{Clock, HintListener, KernelHint};
+use scx_sfs::names::Names;
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 
+use crate::boundary::Identity;
 use crate::bpf_intf::{
     sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
@@ -49,6 +51,7 @@ pub struct Control<'object> {
     iat: IatMap,
     stats: StatsBridge,
     sandboxes: Option<Sandboxes>,
+    names: Names,
     controller: Controller,
     settings: Settings,
     log_slice: bool,
@@ -70,7 +73,15 @@ impl<'object> Control<'object> {
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
         let slice = slice_of(settings, controller.slice_ns());
+        let mut names = Names::default();
         let (sandboxes, present) = watch_sandboxes(options)?;
+        let present: Vec<(u64, u64)> = present
+            .iter()
+            .filter_map(|change| match change {
+                Change::Appeared(id, function) => Some((*id, names.number(function))),
+                Change::Vanished(_) => None,
+            })
+            .collect();
         let mut kernel = KernelHalf::load(options, cpus, slice, &present, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
@@ -96,6 +107,7 @@ impl<'object> Control<'object> {
             iat,
             stats,
             sandboxes,
+            names,
             controller,
             settings: *settings,
             log_slice: options.log_slice,
@@ -212,7 +224,13 @@ impl<'object> Control<'object> {
             return Ok(());
         };
         for change in sandboxes.changes()? {
-            self.kernel.set_sandbox(change)?;
+            match change {
+                Change::Appeared(id, function) => {
+                    let function = self.names.number(&function);
+                    self.kernel.add_sandbox(id, function)?;
+                }
+                Change::Vanished(id) => self.kernel.remove_sandbox(id)?,
+            }
         }
         debug!("{} sandboxes", sandboxes.len());
         Ok(())
@@ -282,7 +300,13 @@ impl<'object> Control<'object> {
                 Answer::Metrics(Box::new(metrics))
             }
             Request::Functions => {
-                let name = |key| hints?.function_name(key).map(str::to_owned);
+                let hinted = |key| hints.and_then(|hints| hints.function_name(key));
+                let name = |key| {
+                    self.names
+                        .name(key)
+                        .or_else(|| hinted(key))
+                        .map(str::to_owned)
+                };
                 let learning = self.learning.as_ref();
                 Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(name)))
             }
@@ -321,7 +345,9 @@ fn watch_sandboxes(options: &Options) -> Result<(Option<Sandboxes>, Vec<Change>)
     if options.cgroup.is_empty() {
         return Ok((None, Vec::new()));
     }
-    let (watch, present) = Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone())?;
+    let by_parent = options.identity() == Identity::Parent;
+    let (watch, present) =
+        Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone(), by_parent)?;
     Ok((Some(watch), present))
 }
 

@@ -26,7 +26,6 @@ use crate::bpf_intf::{
 };
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
-use crate::cgroups::Change;
 use crate::options::Options;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
@@ -49,7 +48,7 @@ pub struct Slice {
 
 impl<'object> KernelHalf<'object> {
     /// Loads and attaches the scheduler, for functions that may use `cpus` CPUs,
-    /// with `slice` and `sandboxes` to start with.
+    /// with `slice` and `sandboxes` (ids and functions) to start with.
     ///
     /// # Errors
     ///
@@ -58,7 +57,7 @@ impl<'object> KernelHalf<'object> {
         options: &Options,
         cpus: u32,
         slice: Slice,
-        sandboxes: &[Change],
+        sandboxes: &[(u64, u64)],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         try_set_rlimit_infinity();
@@ -74,7 +73,7 @@ impl<'object> KernelHalf<'object> {
         options: &Options,
         cpus: u32,
         slice: Slice,
-        sandboxes: &[Change],
+        sandboxes: &[(u64, u64)],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         let builder = BpfSkelBuilder::default();
@@ -112,6 +111,7 @@ impl<'object> KernelHalf<'object> {
         tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
         tunables.debug = options.debug;
         tunables.policy = options.policy.number();
+        tunables.ageing_tenths = (options.ageing * 10.0).round() as u32;
         tunables.unit = options.unit.number();
         tunables.boundaries = options.boundaries().fold(0, |all, one| all | one.bit());
         tunables.identity = options.identity().number();
@@ -128,8 +128,8 @@ impl<'object> KernelHalf<'object> {
             Self { skel, link: None }
         };
         half.set_slice(slice);
-        for change in sandboxes {
-            half.set_sandbox(*change)?;
+        for (id, function) in sandboxes {
+            half.add_sandbox(*id, *function)?;
         }
         let skel = &mut half.skel;
         half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
@@ -185,32 +185,43 @@ impl<'object> KernelHalf<'object> {
         }
     }
 
-    /// Tells the kernel half of a sandbox that has appeared or vanished.
+    /// Tells the kernel half that the cgroup `id` is a sandbox of `function`.
     ///
     /// # Errors
     ///
     /// There are too many of them, or no memory.
-    pub fn set_sandbox(&mut self, change: Change) -> Result<()> {
+    pub fn add_sandbox(&mut self, id: u64, function: u64) -> Result<()> {
         let map = &self.skel.maps.sandboxes;
-        match change {
-            Change::Appeared(id) => map
-                .update(
-                    &id.to_ne_bytes(),
-                    &vec![0; map.value_size() as usize],
-                    MapFlags::NO_EXIST,
-                )
-                .or_else(|error| ignore(error, ErrorKind::AlreadyExists))
-                .context("cannot tell the kernel half of another sandbox")?,
-            Change::Vanished(id) => map
-                .delete(&id.to_ne_bytes())
-                .or_else(|error| ignore(error, ErrorKind::NotFound))
-                .context("cannot tell the kernel half that a sandbox is gone")?,
-        }
+        // The last field of `struct sandbox` is the function; the others begin at 0.
+        let mut value = vec![0; map.value_size() as usize - size_of::<u64>()];
+        value.extend(function.to_ne_bytes());
+        map.update(&id.to_ne_bytes(), &value, MapFlags::NO_EXIST)
+            .or_else(|error| ignore(error, ErrorKind::AlreadyExists))
+            .context("cannot tell the kernel half of another sandbox")?;
+        self.count_sandbox_change();
+        Ok(())
+    }
+
+    /// Tells the kernel half that the cgroup `id` is no sandbox any more.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn remove_sandbox(&mut self, id: u64) -> Result<()> {
+        let map = &self.skel.maps.sandboxes;
+        map.delete(&id.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound))
+            .context("cannot tell the kernel half that a sandbox is gone")?;
+        self.count_sandbox_change();
+        Ok(())
+    }
+
+    /// Has tasks look anew for the sandbox that they are in.
+    fn count_sandbox_change(&mut self) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
             let next = data.sandbox_generation.wrapping_add(1);
             write_shared(&mut data.sandbox_generation, next);
         }
-        Ok(())
     }
 
     /// Puts a rank table into its place.

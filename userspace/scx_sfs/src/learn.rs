@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sfs_policy::learn::{Change, LearnConfig, Learner};
 use tracing::{info, warn};
 
-use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_HINTED};
+use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
 use crate::kernel::KernelHalf;
 
 /// Completions after which the tables are made anew. More often does no better
@@ -113,7 +113,7 @@ impl Learning {
     }
 
     /// Returns what is known of each function, those with most work first. `name`
-    /// has the name of a function that a hint has given.
+    /// has the name of a function that has one.
     pub fn functions(&self, name: impl Fn(u64) -> Option<String>) -> Vec<FunctionReport> {
         let all: u128 = self
             .learner
@@ -163,17 +163,15 @@ pub struct FunctionReport {
 }
 
 fn identity_name(key: u64) -> String {
-    if key & HINTED != 0 {
-        format!("hint:{:x}", key & !HINTED)
-    } else if key & SFS_FUNCTION_COMM != 0 {
-        format!("comm:{:x}", key & !SFS_FUNCTION_COMM)
+    if key & NAMED != 0 {
+        format!("name:{:x}", key & !NAMED)
     } else {
-        format!("cgroup:{key}")
+        format!("comm:{:x}", key & !SFS_FUNCTION_COMM)
     }
 }
 
 // bindgen takes the top bit for a sign.
-const HINTED: u64 = SFS_FUNCTION_HINTED as u64;
+const NAMED: u64 = SFS_FUNCTION_NAMED as u64;
 
 fn fresh() -> Learner {
     Learner::new(LearnConfig::default())
@@ -285,7 +283,7 @@ mod tests {
         learning.learner.on_completion(2, 9_000_000);
         let name = |key| (key == 1).then(|| "one".to_string());
         let reports = learning.functions(name);
-        assert_eq!(reports[0].function, "cgroup:2");
+        assert_eq!(reports[0].function, "comm:2");
         assert_eq!(
             (reports[1].function.as_str(), reports[1].completions),
             ("one", 3)

@@ -93,6 +93,12 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub learn_state: Option<PathBuf>,
 
+    /// With --policy learned: what comes later goes before an invocation no more once
+    /// equal sharing would have given it X times what its completion was expected to
+    /// cost [1..=100]. More is better on average, and worse for the slowest.
+    #[arg(long, value_name = "X", default_value = "3", value_parser = parse_ageing)]
+    pub ageing: f64,
+
     /// What shares one credit.
     #[arg(long, value_enum, default_value = "process")]
     pub unit: Unit,
@@ -314,6 +320,13 @@ fn parse_overload_factor(text: &str) -> Result<f64, String> {
     }
 }
 
+fn parse_ageing(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (1.0..=100.0).contains(&factor) => Ok(factor),
+        _ => Err("want a number from 1 to 100".to_string()),
+    }
+}
+
 fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -386,6 +399,15 @@ mod tests {
         assert_eq!(parse(&[]).unwrap().identity(), Identity::Comm);
         let options = parse(&["--cgroup", "f/*"]).unwrap();
         assert_eq!(options.identity(), Identity::Cgroup);
+    }
+
+    #[test]
+    fn ageing_has_a_range() {
+        assert!((parse(&[]).unwrap().ageing - 3.0).abs() < 1e-9);
+        assert!((parse(&["--ageing", "1.5"]).unwrap().ageing - 1.5).abs() < 1e-9);
+        for wrong in ["0", "0.9", "101", "nan", "much"] {
+            assert!(parse(&["--ageing", wrong]).is_err(), "{wrong} was taken");
+        }
     }
 
     #[test]

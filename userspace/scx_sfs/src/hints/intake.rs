@@ -6,8 +6,8 @@ use tracing::{info, warn};
 
 use super::complaints::Complaints;
 use super::counters::HintCounters;
-use super::names::Names;
 use super::{Clock, KERNEL_BATCH};
+use crate::names::Names;
 
 /// An arrival this long ago says nothing about the work that a process does now.
 const MAX_AGE_NS: u64 = 60_000_000_000;

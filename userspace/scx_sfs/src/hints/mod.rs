@@ -6,14 +6,12 @@
 //! | [`options`] | `--hint-listen`, `--hint-mode`, `--hint-owner` |
 //! | [`socket`] | the socket: made, protected, read in batches, removed |
 //! | [`intake`] | from a datagram to what the kernel half takes |
-//! | [`names`] | a number for each function's name |
 //! | [`counters`] | what has been counted |
 //! | [`complaints`] | at most one log line a second for each kind of trouble |
 
 pub mod complaints;
 pub mod counters;
 pub mod intake;
-pub mod names;
 pub mod options;
 pub mod socket;
 

@@ -19,7 +19,7 @@ pub struct LearnArgs {
     aim: Aim,
     /// How many times what its completion costs an invocation waits for later
     /// ones, in the time of processor sharing; 0: without end
-    #[arg(long, value_name = "X", default_value = "2")]
+    #[arg(long, value_name = "X", default_value = "3")]
     ageing: f64,
     /// Ranks to a level: those of one level are equals
     #[arg(long, value_name = "RANKS", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=90))]

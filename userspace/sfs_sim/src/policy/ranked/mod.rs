@@ -52,7 +52,7 @@ impl Default for Mechanics {
             level: 1,
             margin: 1,
             tick_us: 4000,
-            ageing: 2.0,
+            ageing: 3.0,
             refresh: 100,
         }
     }
