@@ -49,6 +49,15 @@ impl Cgroup {
         self.set("cgroup.procs", &pid.to_string())
     }
 
+    /// Opens its folder.
+    ///
+    /// # Errors
+    ///
+    /// It is gone.
+    pub fn open(&self) -> Result<fs::File> {
+        fs::File::open(&self.path).with_context(|| format!("cannot open {}", self.path.display()))
+    }
+
     /// Writes one of its files.
     ///
     /// # Errors

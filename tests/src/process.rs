@@ -2,6 +2,7 @@
 //! all that an invocation needs.
 
 use std::ops::Deref;
+use std::os::fd::AsRawFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use nix::sys::signal::{kill, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::{fork, ForkResult, Pid};
 
+use crate::cgroup::Cgroup;
 use crate::clock::{now, sleep_until, wait_until};
 use crate::report::{Report, SharedReport};
 
@@ -40,6 +42,25 @@ impl Process {
             ForkResult::Child => run_child(&report, work),
             ForkResult::Parent { child } => Ok(Self {
                 pid: child,
+                forked,
+                report,
+                status: None,
+            }),
+        }
+    }
+
+    /// Forks a child that does `work` in `group` from the start on.
+    ///
+    /// # Errors
+    ///
+    /// There cannot be another process, or not there.
+    pub fn spawn_in(group: &Cgroup, work: impl FnOnce(&Report)) -> Result<Self> {
+        let report = SharedReport::new()?;
+        let forked = now();
+        match clone_into(group)? {
+            None => run_child(&report, work),
+            Some(pid) => Ok(Self {
+                pid,
                 forked,
                 report,
                 status: None,
@@ -106,6 +127,27 @@ impl Process {
         }
         self.status.is_some()
     }
+}
+
+/// Forks a child into `group` by clone3(2). Returns its process id, or `None` in it.
+fn clone_into(group: &Cgroup) -> Result<Option<Pid>> {
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000; // linux/sched.h
+    let folder = group.open()?;
+    // SAFETY: zeroes are a valid value for all of its fields.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = CLONE_INTO_CGROUP;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    arguments.cgroup = u64::try_from(folder.as_raw_fd())?;
+    let size = size_of::<libc::clone_args>();
+    // SAFETY: `arguments` is as long as it says; a case has a single thread, so that
+    // the child may do all that its parent might.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) };
+    ensure!(
+        pid >= 0,
+        "cannot clone into a cgroup: {}",
+        std::io::Error::last_os_error()
+    );
+    Ok((pid > 0).then_some(Pid::from_raw(i32::try_from(pid)?)))
 }
 
 /// The child's life. It never returns into the case that forked it.

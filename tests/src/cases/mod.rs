@@ -2,8 +2,10 @@
 
 mod boundaries;
 mod credit;
+mod crowds;
 mod groups;
 mod hints;
+mod interruptions;
 mod learned;
 mod lifecycle;
 mod operator;
@@ -32,7 +34,24 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         overload::CASES,
         placement::CASES,
         policies::CASES,
+        interruptions::CASES,
+        crowds::CASES,
     ]
     .into_iter()
     .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::all;
+
+    #[test]
+    fn no_two_cases_share_a_name() {
+        let mut names = HashSet::new();
+        for case in all() {
+            assert!(names.insert(case.name), "{} is there twice", case.name);
+        }
+    }
 }

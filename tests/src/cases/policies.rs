@@ -33,9 +33,9 @@ pub const CASES: &[Case] = &[
         run: policy_changes_while_running,
     },
     Case {
-        name: "weights_share_fair",
+        name: "nice_values_share_fair",
         about: "nice 0 gets about three times as much of a CPU as nice 5",
-        run: weights_share_fair,
+        run: nice_values_share_fair,
     },
     Case {
         name: "partial_takes_sched_ext_only",
@@ -136,7 +136,7 @@ fn policy_changes_while_running(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-fn weights_share_fair(bench: &Bench) -> Result<()> {
+fn nice_values_share_fair(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 2000 --fair-slice-us 5000")?;
     let pinned_hog = || {
         Process::spawn(|report| {

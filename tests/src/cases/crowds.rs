@@ -1,0 +1,307 @@
+//! Very many tasks at once, and what must not suffer from them: kernel threads, a
+//! shell, real-time tasks.
+
+use std::fs;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+use nix::sys::signal::Signal;
+
+use crate::case::{since, Bench, Case};
+use crate::cgroup::Cgroup;
+use crate::clock::{burn, ms, now, sleep, sleep_until};
+use crate::process::{Process, PATIENCE};
+use crate::scheduler::Scheduler;
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "ten_thousand_sleepers_wake_at_once",
+        about: "10,000 threads wake up on one event, run, and end; a short process among them",
+        run: ten_thousand_sleepers_wake_at_once,
+    },
+    Case {
+        name: "fork_bomb_inside_a_pids_limit",
+        about:
+            "processes that fork as fast as they can, up to 400: others start and end all the same",
+        run: fork_bomb_inside_a_pids_limit,
+    },
+    Case {
+        name: "kernel_threads_keep_their_latency",
+        about: "RCU's grace periods under a saturated FILTER take no more than 200 ms",
+        run: kernel_threads_keep_their_latency,
+    },
+    Case {
+        name: "shell_wakes_up_under_saturated_filter",
+        about: "a process from before load that wakes up every 100 ms waits no longer than 200 ms",
+        run: shell_wakes_up_under_saturated_filter,
+    },
+    Case {
+        name: "clock_steps_change_nothing",
+        about: "the wall clock jumps by an hour, back and forth, under load",
+        run: clock_steps_change_nothing,
+    },
+    Case {
+        name: "deadline_task_takes_its_share",
+        about: "a SCHED_DEADLINE task gets 5 of every 20 ms from FILTER work, which goes on",
+        run: deadline_task_takes_its_share,
+    },
+    Case {
+        name: "stopped_loader_stalls_nobody",
+        about: "the loader is stopped for 3 s under load: short processes end, and it goes on",
+        run: stopped_loader_stalls_nobody,
+    },
+];
+
+/// Starts `count` threads that wait for one event, run for `demand`, and end.
+fn sleepers(count: usize, demand: Duration) -> Result<Process> {
+    Process::spawn(move |report| {
+        let gate = std::sync::Arc::new(std::sync::Barrier::new(count + 1));
+        let mut threads = Vec::new();
+        for _ in 0..count {
+            let gate = std::sync::Arc::clone(&gate);
+            let small = std::thread::Builder::new().stack_size(16 * 1024);
+            let thread = small.spawn(move || {
+                gate.wait();
+                burn(demand);
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => panic!("only {} threads: {error}", threads.len()),
+            }
+        }
+        report.value.store(1, Relaxed);
+        gate.wait();
+        let woken = now();
+        for thread in threads {
+            let _ = thread.join();
+        }
+        let took = u64::try_from(since(woken).as_millis()).unwrap_or(u64::MAX);
+        report.value.store(took.max(2), Relaxed);
+    })
+}
+
+fn ten_thousand_sleepers_wake_at_once(bench: &Bench) -> Result<()> {
+    const THREADS: usize = 10_000;
+    fs::write("/proc/sys/kernel/threads-max", "40000").context("cannot allow so many threads")?;
+    let scheduler = bench.load("--slice-us 50000")?;
+    let mut crowd = sleepers(THREADS, Duration::from_micros(100))?;
+    let patience = 4 * PATIENCE;
+    let there = crate::clock::wait_until(patience, || {
+        crowd.value.load(Relaxed) > 0 || crowd.has_ended()
+    });
+    ensure!(there && !crowd.has_ended(), "they do not come to be");
+    let mut short = Process::burner(ms(5))?;
+    short.wait()?;
+    bench.say(format_args!(
+        "a short process took {:?}",
+        short.turnaround()
+    ));
+    let ended = crate::clock::wait_until(patience, || crowd.has_ended());
+    ensure!(ended, "they do not end");
+    crowd.wait()?;
+    bench.say(format_args!(
+        "{THREADS} threads of 0.1 ms took {} ms",
+        crowd.value.load(Relaxed)
+    ));
+    scheduler.finish()
+}
+
+fn fork_bomb_inside_a_pids_limit(bench: &Bench) -> Result<()> {
+    let root = "/sys/fs/cgroup/cgroup.subtree_control";
+    fs::write(root, "+pids").context("cannot limit the number of processes")?;
+    let box_ = Cgroup::new("bomb")?;
+    box_.set("pids.max", "400")?;
+    let scheduler = bench.load("")?;
+    let bomb = Process::spawn(|_| {
+        sleep(ms(100));
+        loop {
+            // SAFETY: the process has a single thread.
+            let _ = unsafe { nix::unistd::fork() };
+        }
+    })?;
+    box_.take(bomb.pid())?;
+    sleep(ms(1000));
+    let mut longest = Duration::ZERO;
+    for _ in 0..10 {
+        let mut short = Process::burner(ms(2))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+        sleep(ms(50));
+    }
+    bench.at_most("longest of ten short processes", longest, ms(2000))?;
+    box_.set("cgroup.kill", "1")?;
+    drop(bomb);
+    scheduler.finish()
+}
+
+fn kernel_threads_keep_their_latency(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(200));
+    let mut longest = Duration::ZERO;
+    // A caller of its own class, so that only RCU's threads are measured.
+    crate::process::as_real_time(|| {
+        for _ in 0..20 {
+            let start = now();
+            wait_for_grace_period()?;
+            longest = longest.max(since(start));
+            sleep(ms(20));
+        }
+        Ok(())
+    })?;
+    bench.at_most("longest grace period of 20", longest, ms(200))?;
+    drop(chains);
+    scheduler.finish()
+}
+
+/// membarrier(MEMBARRIER_CMD_GLOBAL) waits for a grace period of RCU.
+fn wait_for_grace_period() -> Result<()> {
+    const GLOBAL: libc::c_long = 1;
+    // SAFETY: takes plain numbers.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    ensure!(done == 0, "membarrier: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+fn shell_wakes_up_under_saturated_filter(bench: &Bench) -> Result<()> {
+    // Forked before the scheduler is there: it runs in FAIR.
+    let shell = Process::spawn(|report| {
+        let mut due = now();
+        while !report.is_stopped() {
+            due += ms(100);
+            sleep_until(due);
+            let late = u64::try_from(since(due).as_micros()).unwrap_or(u64::MAX);
+            report.value.fetch_max(late, Relaxed);
+            burn(ms(1));
+            due = due.max(now());
+        }
+    })?;
+    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(300));
+    shell.value.store(0, Relaxed);
+    sleep(ms(3000));
+    let longest = Duration::from_micros(shell.value.load(Relaxed));
+    bench.at_most("longest wait of 30 wake-ups", longest, ms(200))?;
+    drop((shell, chains));
+    scheduler.finish()
+}
+
+fn clock_steps_change_nothing(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 20000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    for seconds in [3600, -7200, 3600] {
+        step_clock(seconds)?;
+        let mut short = Process::burner(ms(10))?;
+        short.wait()?;
+        bench.at_most("turnaround", short.turnaround(), ms(40))?;
+    }
+    let before: Vec<Duration> = hogs.iter().map(|one| one.cpu()).collect();
+    sleep(ms(300));
+    let go_on = hogs.iter().zip(before).all(|(one, cpu)| one.cpu() > cpu);
+    ensure!(go_on, "a hog does not run any more");
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn step_clock(seconds: i64) -> Result<()> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` outlives both calls.
+    let done = unsafe {
+        libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time);
+        time.tv_sec += seconds;
+        libc::clock_settime(libc::CLOCK_REALTIME, &raw const time)
+    };
+    ensure!(done == 0, "cannot set the clock");
+    Ok(())
+}
+
+fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(100));
+    let deadline = Process::spawn(|report| {
+        if let Err(error) = become_deadline(ms(5), ms(20)) {
+            panic!("{error:#}");
+        }
+        report.burn(Duration::MAX);
+    })?;
+    sleep(ms(500));
+    let before = deadline.cpu();
+    deadline.forget_gap();
+    sleep(ms(1000));
+    let used = deadline.cpu() - before;
+    bench.say(format_args!(
+        "{used:?} in 1 s, longest gap {:?}",
+        deadline.longest_gap()
+    ));
+    ensure!((ms(200)..=ms(300)).contains(&used), "not 5 of 20 ms");
+    let arrivals = scheduler.stats()?.arrivals;
+    scheduler.wait_for("FILTER to go on", |stats| stats.arrivals > arrivals + 20)?;
+    drop((deadline, chains));
+    scheduler.finish()
+}
+
+/// Gives the caller `runtime` of every `period` (sched_setattr(2)).
+fn become_deadline(runtime: Duration, period: Duration) -> Result<()> {
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+    const SCHED_DEADLINE: u32 = 6;
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos());
+    let attributes = Attributes {
+        size: u32::try_from(size_of::<Attributes>())?,
+        policy: SCHED_DEADLINE,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: ns(runtime)?,
+        deadline: ns(period)?,
+        period: ns(period)?,
+    };
+    // SAFETY: `attributes` is as long as it says, and outlives the call.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    ensure!(
+        done == 0,
+        "no SCHED_DEADLINE: {}",
+        std::io::Error::last_os_error()
+    );
+    Ok(())
+}
+
+fn stopped_loader_stalls_nobody(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 20000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    scheduler.signal(Signal::SIGSTOP)?;
+    let end = now() + ms(3000);
+    let mut longest = Duration::ZERO;
+    while now() < end {
+        let mut short = Process::burner(ms(10))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+        sleep(ms(20));
+    }
+    scheduler.signal(Signal::SIGCONT)?;
+    bench.at_most("longest of the short ones", longest, ms(60))?;
+    drop(hogs);
+    expect_statistics(&scheduler)?;
+    scheduler.finish()
+}
+
+fn expect_statistics(scheduler: &Scheduler) -> Result<()> {
+    let stats = scheduler.stats()?;
+    ensure!(stats.arrivals > 0, "{stats:?}");
+    Ok(())
+}
