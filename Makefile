@@ -8,7 +8,7 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # command line or in the environment, they reach it by themselves.
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm bench peers paper platforms microbench lint install uninstall clean distclean
+.PHONY: help build demo test test-unit test-vm test-full matrix bench peers paper platforms microbench lint install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use nix::sys::signal::Signal;
 
 use crate::case::{since, Bench, Case};
@@ -35,6 +35,11 @@ pub const CASES: &[Case] = &[
         name: "unloads_with_full_queues",
         about: "what waits in FILTER and in FAIR goes on under EEVDF",
         run: unloads_with_full_queues,
+    },
+    Case {
+        name: "verifier_has_little_to_do",
+        about: "no program takes the verifier more than 150,000 instructions, all together 300,000",
+        run: verifier_has_little_to_do,
     },
     Case {
         name: "loads_and_unloads_20_times",
@@ -131,4 +136,39 @@ fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
         ensure!(go_on, "a task does not run any more");
     }
     wait_until_disabled()
+}
+
+fn verifier_has_little_to_do(bench: &Bench) -> Result<()> {
+    const LARGEST: u64 = 150_000;
+    const ALL: u64 = 300_000;
+    let scheduler = bench.load("--verbose")?;
+    let log = scheduler.log();
+    scheduler.finish()?;
+    let counts = verified(&log);
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let largest = counts.iter().max_by_key(|(_, count)| *count);
+    let (name, count) = largest.context("the verifier said nothing")?;
+    bench.say(format_args!(
+        "{} programs, {all} instructions, {count} of them for {name}",
+        counts.len()
+    ));
+    ensure!(counts.len() >= 20, "some programs are missing");
+    ensure!(*count <= LARGEST && all <= ALL, "the verifier is kept busy");
+    Ok(())
+}
+
+/// Returns the programs in what libbpf has said while loading, each with the number
+/// of instructions that the verifier has gone through.
+fn verified(log: &str) -> Vec<(&str, u64)> {
+    let mut program = "";
+    let mut counts = Vec::new();
+    for line in log.lines() {
+        if let Some((before, _)) = line.split_once("': -- BEGIN PROG LOAD LOG --") {
+            program = before.rsplit('\'').next().unwrap_or_default();
+        } else if let Some(rest) = line.strip_prefix("processed ") {
+            let count = rest.split(' ').next().and_then(|word| word.parse().ok());
+            counts.extend(count.map(|count| (program, count)));
+        }
+    }
+    counts
 }
