@@ -13,7 +13,7 @@ rows_done=0
 # start_row ROW: boots a VM for it; its results go to a folder of their own.
 start_row() {
     local row=$1 run=$STATE/$1.run binary
-    local name args
+    local name args file
     local -a options=(--accel "$ACCEL" --cpus "$CPUS" --quiet --timeout "$TIMEOUT" --console "$run/$row.console")
     local -a command=(faasbench run --trace "/${trace##*/}" --scheduler "$(base "$row")" --name "$row" --cpus "$CPUS" --out /out)
     local -a sandbox
@@ -24,6 +24,9 @@ start_row() {
     [[ -z $KERNEL ]] || options+=(--kernel "$KERNEL")
     [[ -z $binary ]] || options+=(--in "$binary:/bin/$name")
     [[ -z $args ]] || command+=(--scheduler-args "$args")
+    for file in $(setting FILES "$row"); do
+        options+=(--in "$file")
+    done
     setpriv --pdeathsig TERM vm/run "${options[@]}" --env "FAASBENCH_ACCEL=$ACCEL" --in "$FAASBENCH" \
         --in "$trace:/${trace##*/}" --out "/out:$run" -- "${command[@]}" >"$run/output" 2>"$run/errors" </dev/null &
     row_of[$!]=$row since[$!]=$SECONDS
@@ -79,7 +82,7 @@ finish_row() {
     fi
     cat "$run/output"
     cat "$run/errors" >&2
-    for name in csv log console json; do
+    for name in csv log console state json; do
         [[ ! -e $run/$row.$name ]] || mv "$run/$row.$name" "$OUT/"
     done
     settle "$row" "$3"

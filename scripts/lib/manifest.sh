@@ -31,7 +31,7 @@ machine_manifest() {
 
 # row_manifest ROW: the rest; needs $machine.
 row_manifest() {
-    local binary=$SFS_SIM
+    local binary=$SFS_SIM file
     if is_simulated "$1"; then
         echo "benchmark $(digest "$FAASBENCH")"
     else
@@ -39,6 +39,9 @@ row_manifest() {
         binary=$(program "$1")
     fi
     echo "program ${binary:+$(digest "$binary")}"
+    for file in $(setting FILES "$1"); do
+        echo "files ${file#*:} $(digest "${file%%:*}")"
+    done
     echo "options $(setting ARGS "$1")"
 }
 
@@ -51,7 +54,7 @@ changed() {
 
 # forget ROW: removes its results.
 forget() {
-    rm -rf "$STATE/$1.manifest" "$STATE/$1.took" "${STATE:?}/$1.run" "$OUT/$1".{csv,json,log,console}
+    rm -rf "$STATE/$1.manifest" "$STATE/$1.took" "${STATE:?}/$1.run" "$OUT/$1".{csv,json,log,console,state}
 }
 
 # Removes every row that this program left here; what else is in the folder is

@@ -63,6 +63,15 @@ check_label() {
         die "row $1 has nothing of its own; set its options with $args=\"...\", or its program with $given=FILE"
 }
 
+# Files of a row that the guest is to have.
+check_files() {
+    local file
+    for file in $(setting FILES "$1"); do
+        [[ $file == ?*:/* ]] || die "$(variable FILES "$1") has '$file'; want HOST:/GUEST"
+        [[ -f ${file%%:*} && -r ${file%%:*} ]] || die "cannot read ${file%%:*}, from $(variable FILES "$1")"
+    done
+}
+
 # check_row ROW: dies with one sentence if it cannot be run.
 check_row() {
     [[ $1 =~ ^[a-z0-9_-]+(\+[A-Za-z0-9._-]+)?$ ]] ||
@@ -77,6 +86,7 @@ check_row() {
             "scx_NAME, and simulated ideal, srtf, ps, sfs, sfs-no-hybrid, las, gittins, learned, known, mean and mlfq"
     fi
     check_label "$1"
+    check_files "$1"
     program "$1" >/dev/null
 }
 
