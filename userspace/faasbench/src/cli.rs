@@ -201,6 +201,10 @@ fn factor(text: &str) -> Result<f64, String> {
     between(text, 0.001, 1000.0)
 }
 
+fn mean_ms(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1e6)
+}
+
 fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (low..=high).contains(&value) => Ok(value),

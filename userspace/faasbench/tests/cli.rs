@@ -260,6 +260,25 @@ fn azures_files_are_joined_and_stretched_to_a_load() {
 }
 
 #[test]
+fn what_is_converted_is_cut_and_scaled() {
+    let place = Place::new();
+    let list: String = (0..9)
+        .map(|n| format!("f f.py 20 {} {n}\n", 5 * n))
+        .collect();
+    place.write("list.txt", &list);
+    let command = "convert sfs list.txt --multiplier 1 --skip 2 --first 3";
+    let text = place.succeed(&format!("{command} --scale 2"));
+    let header = "arrival_us,function,phases";
+    let want =
+        format!("{header}\n0,fib20,cpu:26000\n5000,fib20,cpu:26000\n10000,fib20,cpu:26000\n");
+    assert_eq!(text, want);
+    let text = place.succeed(&format!("{command} --mean-ms 5 --load 0.5 --cpus 3"));
+    // Two gaps for three invocations of 5 ms on half of three CPUs.
+    let want = format!("{header}\n0,fib20,cpu:5000\n5000,fib20,cpu:5000\n10000,fib20,cpu:5000\n");
+    assert_eq!(text, want);
+}
+
+#[test]
 fn an_fc_list_is_converted_by_its_baselines() {
     let place = Place::new();
     place.write("list.txt", "0, 1000000, 0.5 \n9, 1, 1\n0, 7, 0.25 \n");
@@ -567,6 +586,7 @@ fn bad_input_is_named_and_nothing_is_written() {
     );
     place.write("empty.csv", "");
     place.write("list.txt", "nothing of use\n");
+    place.write("one.txt", "f f.py 20 1 1\n");
     place.write("times.txt", "5\n1h\n");
     place.write("zero.txt", "0\n");
     place.write("file", "");
@@ -681,6 +701,14 @@ fn bad_input_is_named_and_nothing_is_written() {
             "list.txt: none of its lines is a baseline",
         ),
         ("convert fc none.txt".into(), "cannot read none.txt"),
+        (
+            "convert sfs one.txt --skip 1".into(),
+            "--skip 1 leaves nothing of 1 invocations",
+        ),
+        (
+            "gen table1 --invocations 2 --cpus 1 --mean-ms 5 --scale 2".into(),
+            "cannot be used with",
+        ),
         ("convert sfs none.txt".into(), "cannot read none.txt"),
         (
             "convert sfs list.txt -o t.csv".into(),

@@ -1,12 +1,12 @@
 //! `faasbench convert`.
 
-use super::{between, factor, load};
+use super::{between, factor, load, mean_ms};
 use crate::convert::{self, azure, fc, Skipped};
 use crate::input;
 use crate::output::{note, Sink};
 use crate::progress::Progress;
 use crate::trace::{self, Invocation};
-use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
+use crate::workload::{describe, in_time, scale_to_mean, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::fs::File;
@@ -43,9 +43,8 @@ pub(super) struct SfsArgs {
     /// artefact uses 9
     #[arg(long, default_value = "9", value_parser = factor)]
     multiplier: f64,
-    /// The trace to write; - is standard output
-    #[arg(short, long, default_value = "-", value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -107,16 +106,24 @@ pub(super) struct FcArgs {
     /// Which duration is the service time
     #[arg(long, default_value = "tfc", value_name = "WHICH")]
     figure: fc::Figure,
-    /// Number of requests to take; by default all
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
-    first: Option<u32>,
     #[command(flatten)]
     common: Common,
 }
 
-/// What converters have in common.
+/// What converters have in common. What is converted is cut, scaled and stretched, in
+/// this order.
 #[derive(Debug, Args)]
 struct Common {
+    /// Number of invocations to leave out at the front
+    #[arg(long, value_name = "K", default_value = "0")]
+    skip: u32,
+    /// Number of invocations to take, after --skip; by default all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
+    first: Option<u32>,
+    /// Scale all service times so that the mean of the invocations taken becomes this
+    /// (0.001 to 1000000)
+    #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
+    mean_ms: Option<f64>,
     /// Stretch the arrivals so that they offer this share of the capacity of
     /// the CPUs (0.001 to 100); by default they stay as they are
     #[arg(long, value_parser = load, requires = "cpus")]
@@ -144,8 +151,12 @@ impl Convert {
 }
 
 impl Common {
-    /// Stretches and writes `invocations`, and says what they offer.
-    fn write(&self, mut invocations: Vec<Invocation>, sink: Sink) -> Result<()> {
+    /// Cuts, scales, stretches and writes `invocations`, and says what they offer.
+    fn write(&self, invocations: Vec<Invocation>, sink: Sink) -> Result<()> {
+        let mut invocations = self.cut(invocations)?;
+        if let Some(ms) = self.mean_ms {
+            scale_to_mean(&mut invocations, ms * 1e3);
+        }
         let cpus = self.cpus.unwrap_or(1);
         if let Some(load) = self.load {
             stretch_to(&mut invocations, load, cpus);
@@ -157,26 +168,51 @@ impl Common {
         note(&describe(&invocations, cpus));
         Ok(())
     }
+
+    /// Those that --skip and --first leave; the first of them arrives at 0 if some were
+    /// skipped.
+    fn cut(&self, mut invocations: Vec<Invocation>) -> Result<Vec<Invocation>> {
+        let there = invocations.len();
+        let skip = self.skip as usize;
+        if skip >= there {
+            bail!("--skip {skip} leaves nothing of {there} invocations");
+        }
+        invocations.drain(..skip);
+        if let Some(first) = self.first {
+            invocations.truncate(first as usize);
+        }
+        if invocations.len() > MAX_INVOCATIONS as usize {
+            bail!("there are more than {MAX_INVOCATIONS} invocations: take some with --first");
+        }
+        let begin_us = if skip > 0 {
+            invocations[0].arrival_us
+        } else {
+            0
+        };
+        for one in &mut invocations {
+            one.arrival_us -= begin_us;
+        }
+        Ok(invocations)
+    }
 }
 
 fn sfs(args: &SfsArgs) -> Result<()> {
     let bytes = input::read(&args.file)?;
-    let sink = Sink::open(&args.output)?;
+    let sink = Sink::open(&args.common.output)?;
     let text = String::from_utf8_lossy(&bytes);
-    let converted = convert::sfs::convert(&text, args.multiplier);
+    let converted = convert::sfs::convert(&text, args.multiplier, args.common.scale);
     show(&args.file, &converted.skipped);
     let file = args.file.display();
     if converted.invocations.is_empty() {
         bail!("{file}: none of its lines is a request `name script N arrival id`");
     }
-    sink.commit(trace::to_csv(&converted.invocations).as_bytes())?;
     note(&format!(
         "{file}: {} requests converted, {} lines skipped, {} sorted in",
         converted.invocations.len(),
         converted.skipped.len(),
         converted.out_of_order,
     ));
-    Ok(())
+    args.common.write(converted.invocations, sink)
 }
 
 fn azure(args: &AzureArgs) -> Result<()> {
@@ -229,15 +265,13 @@ fn fc(args: &FcArgs) -> Result<()> {
     let sink = Sink::open(&args.common.output)?;
     let text = String::from_utf8_lossy(&bytes);
     // One more than there may be, to tell that there are more.
-    let first = args.first.unwrap_or(MAX_INVOCATIONS + 1) as usize;
+    let first = args.common.first.unwrap_or(MAX_INVOCATIONS + 1) as usize;
+    let first = first.saturating_add(args.common.skip as usize);
     let converted = fc::convert(&text, &costs, args.common.scale, first);
     show(&args.file, &converted.skipped);
     let file = args.file.display();
     if converted.invocations.is_empty() {
         bail!("{file}: none of its lines is a request `program, argument, IAT` with a baseline");
-    }
-    if converted.invocations.len() > MAX_INVOCATIONS as usize {
-        bail!("{file}: it has more than {MAX_INVOCATIONS} requests: take some with --first");
     }
     note(&format!(
         "{file}: {} requests converted, {} lines skipped",

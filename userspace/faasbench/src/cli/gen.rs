@@ -1,6 +1,6 @@
 //! `faasbench gen`.
 
-use super::{between, factor, load};
+use super::{between, factor, load, mean_ms};
 use crate::kind::{Blocking, Work};
 use crate::output::{note, Sink};
 use crate::trace;
@@ -137,6 +137,11 @@ pub(super) struct Common {
     /// Factor on all durations, of I/O too (0.001 to 1000)
     #[arg(long, default_value = "1.0", value_parser = factor)]
     scale: f64,
+    /// Scale all durations, of I/O too, so that the mean service time of these
+    /// invocations becomes this (0.001 to 1000000): that of a few thousand draws from a
+    /// long-tailed distribution may be far from the distribution's own
+    #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
+    mean_ms: Option<f64>,
     /// Seed of the random numbers
     #[arg(long, default_value = "1", value_name = "X")]
     seed: u64,
@@ -292,6 +297,7 @@ impl Common {
             spikes: self.arrivals.spikes(),
             io: self.io.io(self.scale),
             class_split_us: self.io.class_split_us,
+            mean_us: self.mean_ms.map(|ms| ms * 1e3),
         };
         let sink = Sink::open(&self.output)?;
         let mut invocations = workload.make(Amount {

@@ -9,16 +9,17 @@ use super::Converted;
 use crate::fib;
 use crate::input::{number, shorten, MAX_US};
 use crate::trace::Invocation;
+use crate::workload::service_us;
 
 /// Converts the text of a request list; arrivals are multiplied by
-/// `multiplier` (more than 0).
-pub fn convert(text: &str, multiplier: f64) -> Converted {
+/// `multiplier`, service times by `scale` (both more than 0).
+pub fn convert(text: &str, multiplier: f64, scale: f64) -> Converted {
     let mut converted = Converted::default();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }
-        match request(line, multiplier) {
+        match request(line, multiplier, scale) {
             Ok(invocation) => converted.invocations.push(invocation),
             Err(reason) => converted.skipped.push((index + 1, reason)),
         }
@@ -27,7 +28,7 @@ pub fn convert(text: &str, multiplier: f64) -> Converted {
     converted
 }
 
-fn request(line: &str, multiplier: f64) -> Result<Invocation, String> {
+fn request(line: &str, multiplier: f64, scale: f64) -> Result<Invocation, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_name, _script, n, arrival, _id] = fields[..] else {
         return Err(format!("want 5 fields, found {}", fields.len()));
@@ -44,7 +45,7 @@ fn request(line: &str, multiplier: f64) -> Result<Invocation, String> {
     Ok(Invocation::cpu(
         arrival_us as u64,
         format!("fib{n}"),
-        service_ms * 1000,
+        service_us(service_ms as f64 * 1e3 * scale),
     ))
 }
 
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn requests_become_invocations() {
         let text = "fib1 fib.py 27 5 1\nfib2 fib.py 21 7 2\n";
-        let converted = convert(text, 9.0);
+        let converted = convert(text, 9.0, 1.0);
         let want = vec![
             Invocation::cpu(45_000, "fib27".into(), 60_000),
             Invocation::cpu(63_000, "fib21".into(), 14_000),
@@ -69,7 +70,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_counted_with_its_line() {
         let text = "fib1 fib.py 27 5 1\nhello\n\nf s 99 7 2\nf s 20 -7 2\nf s 20 1 3\n";
-        let converted = convert(text, 1.0);
+        let converted = convert(text, 1.0, 1.0);
         assert_eq!(converted.invocations.len(), 2);
         assert_eq!(converted.out_of_order, 1);
         assert_eq!(converted.invocations[0].arrival_us, 1000);
@@ -87,7 +88,7 @@ mod tests {
             return;
         };
         let text = std::fs::read_to_string(path).unwrap();
-        let converted = convert(&text, 9.0);
+        let converted = convert(&text, 9.0, 1.0);
         assert_eq!(converted.invocations.len(), 10_083);
         assert_eq!((converted.skipped.len(), converted.out_of_order), (0, 0));
         let load = |cpus| offered_load(&converted.invocations, cpus).unwrap();

@@ -17,7 +17,7 @@ pub mod random;
 pub mod table1;
 
 use crate::input::MAX_US;
-use crate::trace::{offered_load, Class, Invocation};
+use crate::trace::{offered_load, Class, Invocation, Phase};
 use anyhow::{bail, Result};
 use arrivals::{Arrivals, Process, Spikes};
 use io::Io;
@@ -82,6 +82,9 @@ pub struct Workload<'a> {
     /// Functions whose mean service time in this workload is up to this many
     /// microseconds are latency-sensitive, the others latency-tolerant.
     pub class_split_us: Option<u64>,
+    /// Mean service time that the sample is to have, in microseconds (1 or more); by
+    /// default what it happens to be.
+    pub mean_us: Option<f64>,
 }
 
 impl<'a> Workload<'a> {
@@ -93,6 +96,7 @@ impl<'a> Workload<'a> {
             spikes: None,
             io: None,
             class_split_us: None,
+            mean_us: None,
         }
     }
 
@@ -117,6 +121,12 @@ impl<'a> Workload<'a> {
         let mut invocations = self.draw(amount);
         // As drawn, too: what was moved to the limit is not made good again.
         let drawn_in_time = in_time(&invocations);
+        if let Some(mean_us) = self.mean_us {
+            scale_to_mean(&mut invocations, mean_us);
+        }
+        if let Some(split_us) = self.class_split_us {
+            classify(&mut invocations, split_us);
+        }
         stretch_to(&mut invocations, amount.load, amount.cpus);
         if !drawn_in_time || !in_time(&invocations) {
             bail!("the workload would last longer than 115 days: want a higher load, a lower scale or fewer invocations");
@@ -146,11 +156,7 @@ impl<'a> Workload<'a> {
             }
             one
         };
-        let mut invocations: Vec<Invocation> = (0..amount.invocations).map(make).collect();
-        if let Some(split_us) = self.class_split_us {
-            classify(&mut invocations, split_us);
-        }
-        invocations
+        (0..amount.invocations).map(make).collect()
     }
 }
 
@@ -172,6 +178,22 @@ pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
     let factor = drawn / load;
     for one in invocations {
         one.arrival_us = ((one.arrival_us as f64 * factor).round() as u64).min(MAX_US);
+    }
+}
+
+/// Multiplies all times of CPU and I/O by one factor, so that the mean service time
+/// becomes `mean_us` microseconds; exactly so but for the rounding to microseconds, of
+/// which each phase keeps one, and for the limit of [`MAX_SERVICE_US`].
+pub fn scale_to_mean(invocations: &mut [Invocation], mean_us: f64) {
+    let sum: f64 = invocations.iter().map(|one| one.service_us() as f64).sum();
+    let factor = mean_us * invocations.len() as f64 / sum;
+    let scaled = |us: u64| service_us(us as f64 * factor);
+    for one in invocations {
+        for phase in &mut one.phases {
+            match phase {
+                Phase::Cpu { us, .. } | Phase::Io { us, .. } => *us = scaled(*us),
+            }
+        }
     }
 }
 

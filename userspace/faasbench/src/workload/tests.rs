@@ -238,6 +238,21 @@ fn any_amount() -> impl Strategy<Value = Amount> {
     )
 }
 
+#[test]
+fn a_sample_is_scaled_to_a_mean() {
+    let durations = by_duration(lognormal());
+    let workload = Workload {
+        mean_us: Some(200e3),
+        ..Workload::new(&durations)
+    };
+    let made = workload.make(AMOUNT).unwrap();
+    let sum: u64 = made.iter().map(Invocation::service_us).sum();
+    let mean_us = sum as f64 / made.len() as f64;
+    // Rounding is off by half a microsecond at most.
+    assert!((mean_us - 200e3).abs() < 0.5, "{mean_us}");
+    assert!(load_is_met(&made, AMOUNT));
+}
+
 /// Whether `made` spans the time in which it offers the load asked for, to
 /// the microsecond.
 fn load_is_met(made: &[Invocation], amount: Amount) -> bool {
@@ -256,6 +271,7 @@ proptest! {
         io in prop::option::of(any_io()),
         functions in prop::option::of(any_functions()),
         class_split_us in prop::option::of(0..1_000_000u64),
+        mean_us in prop::option::of(1e3..1e6f64),
         spikes in prop::option::of((1..5u32, 1..50u32)),
         scale in 0.001..10.0f64,
         amount in any_amount(),
@@ -269,7 +285,7 @@ proptest! {
             None => Box::new(ByDuration { distribution, scale }),
         };
         let fit = spikes.is_none_or(|spikes| spikes.fit(amount.invocations));
-        let workload = Workload { durations: &*durations, arrivals, spikes, io, class_split_us };
+        let workload = Workload { durations: &*durations, arrivals, spikes, io, class_split_us, mean_us };
         let made = workload.make(amount);
         prop_assert_eq!(made.is_ok(), fit);
         let Ok(made) = made else { return Ok(()) };
