@@ -75,13 +75,29 @@ impl Scheduler {
     ///
     /// It ends instead, or takes too long.
     pub fn start(program: &Path, arguments: &[&str]) -> Result<Self> {
+        Self::start_prepared(program, arguments, |_| {})
+    }
+
+    /// As [`Self::start`], after `prepare` has had the command.
+    ///
+    /// # Errors
+    ///
+    /// It ends instead, or takes too long.
+    pub fn start_prepared(
+        program: &Path,
+        arguments: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Self> {
         let log = std::env::temp_dir().join("scx_sfs.log");
         let errors = fs::File::create(&log).context("cannot write the loader's log")?;
-        let loader = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(errors)
+            .stderr(errors);
+        prepare(&mut command);
+        let loader = command
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let mut scheduler = Self { loader, log };

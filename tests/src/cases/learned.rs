@@ -1,9 +1,12 @@
 //! The learned policy.
 
-use anyhow::{ensure, Result};
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+use sfs_hint::{Client, Delivery, Form, Hint};
 
 use crate::case::{Bench, Case};
-use crate::clock::ms;
+use crate::clock::{ms, sleep};
 use crate::process::{fork_every, wait_for_all, Process};
 use crate::scheduler::output_of;
 
@@ -18,6 +21,11 @@ pub const CASES: &[Case] = &[
         about:
             "once functions are known, a short one runs at once beside hogs that were queued first",
         run: learned_puts_short_before_long,
+    },
+    Case {
+        name: "hints_name_functions_to_learn",
+        about: "processes that only a hint tells apart are learned apart, and the quick go first",
+        run: hints_name_functions_to_learn,
     },
     Case {
         name: "learned_starves_nobody",
@@ -47,7 +55,7 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     // Two for each CPU, well beyond all that is known.
     let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
     let hogs = hogs.collect::<Result<Vec<_>>>()?;
-    crate::clock::sleep(ms(300));
+    sleep(ms(300));
     for _ in 0..5 {
         let mut short = Process::burner(ms(5))?;
         short.wait()?;
@@ -63,13 +71,63 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
+    const SOCKET: &str = "/tmp/hint.sock";
+    let options = "--policy learned --slice-us 60000 --no-overload --hint-listen";
+    let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
+    let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
+    let mut serve = |name: &str, demand| named(&mut client, name, demand);
+    for _ in 0..60 {
+        let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
+        wait_for_all(&mut both)?;
+    }
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 1)?;
+    let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    for name in ["quick", "slow"] {
+        let line = listed.lines().find(|line| line.contains(name));
+        bench.say(line.unwrap_or("not listed"));
+    }
+    let place = |name| listed.find(name).context("it is not listed");
+    // Those with most work come first.
+    ensure!(place("slow")? < place("quick")?, "{listed}");
+
+    // All of them within S: SFS would serve them first in, first out.
+    let count = 8 * bench.cpus();
+    let slow = (0..count).map(|_| serve("slow", ms(40)));
+    let mut slow = slow.collect::<Result<Vec<_>>>()?;
+    let mut quick = serve("quick", ms(2))?;
+    quick.wait()?;
+    wait_for_all(&mut slow)?;
+    let longest = slow.iter().map(Process::turnaround).max();
+    bench.say(format_args!("the longest of {count} took {longest:?}"));
+    bench.at_most("the quick one behind them", quick.turnaround(), ms(150))?;
+    scheduler.finish()
+}
+
+/// Forks a process that waits for 50 ms, in which a hint names its function, and
+/// needs `demand` then.
+fn named(client: &mut Client, function: &str, demand: Duration) -> Result<Process> {
+    let process = Process::spawn(move |report| {
+        sleep(ms(50));
+        report.burn(demand);
+    })?;
+    let hint = Hint {
+        function: Some(function.to_owned()),
+        ..Hint::of(process.pid().as_raw())
+    };
+    let delivery = client.send(&hint)?;
+    ensure!(delivery == Delivery::Sent, "the hint was not taken");
+    Ok(process)
+}
+
 fn learned_starves_nobody(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;
     scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
     let hogs = (0..4 * bench.cpus()).map(|_| Process::hog());
     let hogs = hogs.collect::<Result<Vec<_>>>()?;
-    crate::clock::sleep(ms(12_000));
+    sleep(ms(12_000));
     let longest = hogs.iter().map(|hog| hog.longest_gap()).max();
     bench.at_most("longest wait", longest.unwrap_or_default(), ms(10_000))?;
     let least = hogs.iter().map(|hog| hog.cpu()).min().unwrap_or_default();

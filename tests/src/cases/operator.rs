@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use crate::case::{Bench, Case};
 use crate::clock::{ms, sleep, wait_until};
 use crate::process::{Process, PATIENCE};
-use crate::scheduler::{output_of, state};
+use crate::scheduler::{output_of, state, Scheduler};
 use crate::trace::{self, Trace};
 
 pub const CASES: &[Case] = &[
@@ -29,6 +29,11 @@ pub const CASES: &[Case] = &[
         name: "needs_root",
         about: "another user is told what is missing",
         run: needs_root,
+    },
+    Case {
+        name: "two_capabilities_are_enough",
+        about: "with CAP_BPF and CAP_PERFMON and no other, as the service has them, all loads",
+        run: two_capabilities_are_enough,
     },
     Case {
         name: "monitor_prints_statistics",
@@ -111,6 +116,40 @@ fn needs_root(bench: &Bench) -> Result<()> {
         said.contains("needs root"),
         "it does not say what is missing"
     );
+    Ok(())
+}
+
+fn two_capabilities_are_enough(bench: &Bench) -> Result<()> {
+    let options =
+        "--policy learned --boundary fork,exec,accept,receive,idle --hint-listen /run/hint.sock";
+    let options: Vec<&str> = options.split(' ').collect();
+    let scheduler = Scheduler::start_prepared(bench.program(), &options, |command| {
+        // SAFETY: system calls only, between fork and exec.
+        unsafe { command.pre_exec(drop_capabilities) };
+    })?;
+    let status = fs::read_to_string(format!("/proc/{}/status", scheduler.pid()))?;
+    let line = status.lines().find(|line| line.starts_with("CapEff:"));
+    let mask = line.and_then(|line| line.split_whitespace().nth(1));
+    bench.say(format_args!("effective capabilities {mask:?}"));
+    ensure!(mask == Some("000000c000000000"), "they are not the two");
+    Process::burner(ms(5))?.wait()?;
+    let stats = scheduler.wait_for("its end", |stats| stats.completions > 0)?;
+    ensure!(stats.arrivals > 0, "{stats:?}");
+    scheduler.finish()
+}
+
+/// Leaves the program that is executed next CAP_PERFMON and CAP_BPF only.
+fn drop_capabilities() -> std::io::Result<()> {
+    const KEPT: [libc::c_ulong; 2] = [38, 39]; // linux/capability.h
+    for capability in (0..64).filter(|number| !KEPT.contains(number)) {
+        // SAFETY: takes plain numbers.
+        let done = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        let error = std::io::Error::last_os_error();
+        // Capabilities that the kernel does not know are not there to be dropped.
+        if done != 0 && error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The control loop: waits for what the kernel half, an operator, or a reader of
-//! statistics has to say, and answers. It does not poll.
+//! statistics has to say, and answers. It does not poll, but for completions to learn
+//! from: the kernel half wakes it up for a number of them, and once a second it takes
+//! those that are too few for that.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -31,6 +33,9 @@ use crate::learn::Learning;
 use crate::options::{Options, Policy, Settings};
 use crate::signals::Signals;
 use crate::stats::{Answer, Metrics, Request, StatsBridge};
+
+/// The longest that completions wait to be learned from, in milliseconds.
+const LEARN_AFTER_MS: u16 = 1000;
 
 /// How a run of the scheduler has ended, other than by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +133,8 @@ impl<'object> Control<'object> {
             if ready.contains(&Source::Signals) {
                 break;
             }
-            if ready.contains(&Source::Events) {
+            // None: it is time to learn from completions that are too few to wake up for.
+            if ready.contains(&Source::Events) || ready.is_empty() {
                 self.take_events()?;
             }
             if ready.contains(&Source::Sandboxes) {
@@ -141,8 +147,8 @@ impl<'object> Control<'object> {
                 self.stats.answer(|what| self.answer(what, hints.as_ref()));
             }
         }
-        if let Some(learning) = self.learning.as_mut() {
-            learning.save();
+        if let Err(error) = self.learn_rest() {
+            warn!("the last invocations are not learned from: {error:#}");
         }
         let exit = self.kernel.unload()?;
         Ok(if exit.should_restart() {
@@ -152,7 +158,8 @@ impl<'object> Control<'object> {
         })
     }
 
-    /// Waits until something has something to say. Returns what has.
+    /// Waits until something has something to say; when there is something to learn,
+    /// [`LEARN_AFTER_MS`] at most. Returns what has.
     fn wait(&self, signals: &Signals, hints: Option<&HintListener>) -> Result<Vec<Source>> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
@@ -170,7 +177,11 @@ impl<'object> Control<'object> {
             .iter()
             .map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN))
             .collect();
-        match poll(&mut fds, PollTimeout::NONE) {
+        let timeout = match self.learning {
+            Some(_) => LEARN_AFTER_MS.into(),
+            None => PollTimeout::NONE,
+        };
+        match poll(&mut fds, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error).context("cannot wait for events"),
         }
@@ -202,6 +213,16 @@ impl<'object> Control<'object> {
             }
         }
         Ok(())
+    }
+
+    /// Learns from what has ended since the last time, and saves what is known.
+    fn learn_rest(&mut self) -> Result<()> {
+        let consumed = self.ring.consume().context("cannot read events");
+        let learned = consumed.and_then(|()| self.learn());
+        if let Some(learning) = self.learning.as_mut() {
+            learning.save();
+        }
+        learned
     }
 
     /// Learns from the invocations that have ended. With the first ranks, the mode
