@@ -1,12 +1,12 @@
 //! `faasbench convert`.
 
-use super::{between, factor, load, mean_ms};
+use super::{between, factor, load};
 use crate::convert::{self, azure, fc, Skipped};
 use crate::input;
 use crate::output::{note, Sink};
 use crate::progress::Progress;
 use crate::trace::{self, Invocation};
-use crate::workload::{describe, in_time, scale_to_mean, stretch_to, MAX_INVOCATIONS};
+use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::fs::File;
@@ -110,7 +110,7 @@ pub(super) struct FcArgs {
     common: Common,
 }
 
-/// What converters have in common. What is converted is cut, scaled and stretched, in
+/// What converters have in common. What is converted is scaled, cut and stretched, in
 /// this order.
 #[derive(Debug, Args)]
 struct Common {
@@ -120,10 +120,6 @@ struct Common {
     /// Number of invocations to take, after --skip; by default all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
     first: Option<u32>,
-    /// Scale all service times so that the mean of the invocations taken becomes this
-    /// (0.001 to 1000000)
-    #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
-    mean_ms: Option<f64>,
     /// Stretch the arrivals so that they offer this share of the capacity of
     /// the CPUs (0.001 to 100); by default they stay as they are
     #[arg(long, value_parser = load, requires = "cpus")]
@@ -151,12 +147,9 @@ impl Convert {
 }
 
 impl Common {
-    /// Cuts, scales, stretches and writes `invocations`, and says what they offer.
+    /// Cuts, stretches and writes `invocations`, and says what they offer.
     fn write(&self, invocations: Vec<Invocation>, sink: Sink) -> Result<()> {
         let mut invocations = self.cut(invocations)?;
-        if let Some(ms) = self.mean_ms {
-            scale_to_mean(&mut invocations, ms * 1e3);
-        }
         let cpus = self.cpus.unwrap_or(1);
         if let Some(load) = self.load {
             stretch_to(&mut invocations, load, cpus);
