@@ -8,7 +8,7 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # command line or in the environment, they reach it by themselves.
 
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm test-full matrix bench peers paper platforms microbench lint install uninstall clean distclean
+.PHONY: help build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,16 @@ test-unit: ## only what needs no virtual machine
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	@scripts/setup-host vm
 	tests/run $(CASE)
+
+test-full: test matrix stress ## everything, on every kernel and under stress: hours
+
+matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)
+	@scripts/setup-host vm
+	@scripts/matrix $(ON)
+
+stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
+	@scripts/setup-host vm stress
+	tests/stress $(MIX)
 
 bench: build ## any schedulers on any workload; variables: see scripts/bench
 	@scripts/setup-host vm
