@@ -1,6 +1,8 @@
 //! What an operator sees: bad input, statistics, the debug dump.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -39,6 +41,11 @@ pub const CASES: &[Case] = &[
         name: "monitor_prints_statistics",
         about: "--monitor prints lines about the running scheduler and loads nothing",
         run: monitor_prints_statistics,
+    },
+    Case {
+        name: "deaf_statistics_client_holds_up_nobody",
+        about: "a client that asks on and on and never reads: others get their answers",
+        run: deaf_statistics_client_holds_up_nobody,
     },
     Case {
         name: "dump_shows_state",
@@ -175,6 +182,28 @@ fn monitor_prints_statistics(bench: &Bench) -> Result<()> {
         "this is not the running scheduler's"
     );
     ensure!(status.success(), "the monitor ends with {status}");
+    scheduler.finish()
+}
+
+fn deaf_statistics_client_holds_up_nobody(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 20000")?;
+    let mut deaf = UnixStream::connect("/var/run/scx/root/stats").context("no statistics")?;
+    deaf.set_nonblocking(true)?;
+    let request = b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n";
+    let mut asked = 0;
+    // Until its answers fill the socket, and the server takes no more from it.
+    let full = wait_until(PATIENCE, || {
+        while deaf.write_all(request).is_ok() {
+            asked += 1;
+        }
+        sleep(ms(100));
+        deaf.write(request).is_err()
+    });
+    bench.say(format_args!("{asked} requests until it was full: {full}"));
+    ensure!(asked > 100, "it was not listened to");
+    Process::burner(ms(5))?.wait()?;
+    let stats = scheduler.wait_for("another client's answer", |stats| stats.completions > 0)?;
+    ensure!(stats.arrivals > 0, "{stats:?}");
     scheduler.finish()
 }
 

@@ -274,7 +274,8 @@ fn what_is_converted_is_cut_and_scaled() {
     assert_eq!(text, want);
     let text = place.succeed(&format!("{command} --load 0.5 --cpus 3"));
     // Two gaps for three invocations of 13 ms on half of three CPUs.
-    let want = format!("{header}\n0,fib20,cpu:13000\n13000,fib20,cpu:13000\n26000,fib20,cpu:13000\n");
+    let want =
+        format!("{header}\n0,fib20,cpu:13000\n13000,fib20,cpu:13000\n26000,fib20,cpu:13000\n");
     assert_eq!(text, want);
 }
 
