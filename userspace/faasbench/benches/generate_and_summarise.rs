@@ -91,6 +91,7 @@ fn generators(criterion: &mut Criterion) {
             place: Place::Several,
         }),
         class_split_us: Some(100_000),
+        mean_us: None,
     };
     group.bench_function("bursty and blocking", |bencher| {
         bencher.iter(|| black_box(&everything).make(black_box(AMOUNT)));
