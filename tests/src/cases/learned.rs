@@ -77,7 +77,9 @@ fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
     let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
     let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
     let mut serve = |name: &str, demand| named(&mut client, name, demand);
-    for _ in 0..60 {
+    // Hardly more than it takes for ranks: the last of them are too few to wake the
+    // loader up, and statistics are read all the time while it is to look on its own.
+    for _ in 0..51 {
         let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
         wait_for_all(&mut both)?;
     }

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use libbpf_rs::{OpenObject, RingBuffer};
@@ -34,8 +35,8 @@ use crate::options::{Options, Policy, Settings};
 use crate::signals::Signals;
 use crate::stats::{Answer, Metrics, Request, StatsBridge};
 
-/// The longest that completions wait to be learned from, in milliseconds.
-const LEARN_AFTER_MS: u16 = 1000;
+/// The longest that completions wait to be learned from.
+const LEARN_AFTER: Duration = Duration::from_secs(1);
 
 /// How a run of the scheduler has ended, other than by an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct Control<'object> {
     events: Rc<RefCell<Vec<sfs_event>>>,
     completions: Rc<RefCell<Vec<sfs_completion>>>,
     learning: Option<Learning>,
+    /// When the kernel half's events were last taken.
+    taken_at: Instant,
     iat: IatMap,
     stats: StatsBridge,
     sandboxes: Option<Sandboxes>,
@@ -109,6 +112,7 @@ impl<'object> Control<'object> {
             events,
             completions,
             learning,
+            taken_at: Instant::now(),
             iat,
             stats,
             sandboxes,
@@ -133,8 +137,7 @@ impl<'object> Control<'object> {
             if ready.contains(&Source::Signals) {
                 break;
             }
-            // None: it is time to learn from completions that are too few to wake up for.
-            if ready.contains(&Source::Events) || ready.is_empty() {
+            if ready.contains(&Source::Events) || self.learn_in() == Some(Duration::ZERO) {
                 self.take_events()?;
             }
             if ready.contains(&Source::Sandboxes) {
@@ -158,8 +161,15 @@ impl<'object> Control<'object> {
         })
     }
 
-    /// Waits until something has something to say; when there is something to learn,
-    /// [`LEARN_AFTER_MS`] at most. Returns what has.
+    /// Returns how long completions that are too few to wake up for may wait still, if
+    /// there is learning.
+    fn learn_in(&self) -> Option<Duration> {
+        let learning = self.learning.as_ref();
+        learning.map(|_| LEARN_AFTER.saturating_sub(self.taken_at.elapsed()))
+    }
+
+    /// Waits until something has something to say, or it is time to learn. Returns what
+    /// has.
     fn wait(&self, signals: &Signals, hints: Option<&HintListener>) -> Result<Vec<Source>> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
@@ -177,8 +187,10 @@ impl<'object> Control<'object> {
             .iter()
             .map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN))
             .collect();
-        let timeout = match self.learning {
-            Some(_) => LEARN_AFTER_MS.into(),
+        let timeout = match self.learn_in() {
+            // Rounded up: a poll of 0 ms just before the time would spin.
+            Some(left) => PollTimeout::try_from(left + Duration::from_micros(999))
+                .context("cannot wait for so long")?,
             None => PollTimeout::NONE,
         };
         match poll(&mut fds, timeout) {
@@ -202,6 +214,7 @@ impl<'object> Control<'object> {
     }
 
     fn take_events(&mut self) -> Result<()> {
+        self.taken_at = Instant::now();
         self.ring.consume().context("cannot read events")?;
         self.learn()?;
         let events = std::mem::take(&mut *self.events.borrow_mut());
