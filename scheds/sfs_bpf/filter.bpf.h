@@ -10,13 +10,20 @@
 #define RELIEVE_BATCH	8
 #define SWITCH_BATCH	1024
 
+/* Return the queue of FILTER in which @p is to wait; @pinned is the one CPU that it may
+ * use, or -1. */
+static u64 filter_queue_for(const struct task_struct *p, s32 pinned)
+{
+	return pinned < 0 ? shard_queue_for(p) : DSQ_FILTER_CPU(pinned);
+}
+
 /* Queue @p at the end of FILTER, and get a CPU for it: an idle one, or one that
  * runs FAIR work. */
 static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p);
-	u64 dsq = pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned);
+	u64 dsq = filter_queue_for(p, pinned);
 
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
@@ -160,32 +167,24 @@ static bool loader_is_late(u64 now)
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* Return when the head of @dsq was queued, or the end of time if it is empty. */
-static u64 head_queued_at(u64 dsq)
-{
-	struct task_struct *p = first_of(dsq);
-	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
-
-	return tctx ? tctx->queued_at : ~0ULL;
-}
-
 /* Return true if FILTER has work that may wait for @cpu. */
 static bool filter_waiting(s32 cpu)
 {
-	return scx_bpf_dsq_nr_queued(DSQ_FILTER) > 0 ||
-	       scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0;
+	return scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 || shards_waiting(cpu);
 }
 
-/* Return true if the next of FILTER may surely run on @cpu. */
+/* Return true if the next of FILTER may surely run on @cpu. (That of its shard; work in
+ * others is tick()'s to find.) */
 static bool filter_head_waiting(s32 cpu)
 {
+	u64 own = DSQ_FILTER_SHARD(shard_of(cpu));
 	struct task_struct *head;
 
 	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0)
 		return true;
-	if (scx_bpf_dsq_nr_queued(DSQ_FILTER) <= 0)
+	if (scx_bpf_dsq_nr_queued(own) <= 0)
 		return false;
-	head = first_of(DSQ_FILTER);
+	head = first_of(own);
 	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
 }
 
@@ -194,14 +193,15 @@ static bool filter_head_waiting(s32 cpu)
  * true if there is one. (If the shared head is one that @cpu must not run, a
  * pinned task may wait for one more than it should.)
  */
-static bool filter_dispatch(s32 cpu)
+static bool filter_dispatch(s32 cpu, struct cpu_ctx *cctx)
 {
+	u64 since, first = first_shard_queue(cpu, cctx, &since);
+
 	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
-	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(DSQ_FILTER) &&
+	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= since &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))
 		return true;
-	return scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
-	       scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0);
+	return shards_dispatch(cpu, first) || scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0);
 }
 
 #endif /* __SFS_FILTER_BPF_H */

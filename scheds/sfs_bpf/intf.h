@@ -29,6 +29,12 @@ typedef long long s64;
  */
 #define SFS_WATCHDOG_GUARD_NS 10000000000ULL
 
+/* CPUs that have a place in arrays; those beyond share the places of others. */
+#define SFS_MAX_CPUS 1024
+
+/* Shards of FILTER. */
+#define SFS_MAX_SHARDS 64
+
 /* The mode that the scheduler is in. Written by the loader only. */
 enum sfs_mode {
 	SFS_MODE_FILTER = 0,	/* invocations start in FILTER */
@@ -171,6 +177,7 @@ enum sfs_counter {
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */
 	SFS_SYSTEM_WAKEUPS,	/* wake-ups of kernel threads and of the loader */
 	SFS_THROTTLED,		/* times that a group had used up its quota (cpu.max) */
+	SFS_SHARD_MOVES,	/* FILTER tasks that a CPU took from another shard than its own */
 	SFS_PINNED,		/* tasks queued for the one CPU that they may use */
 	SFS_NO_CONTEXT,		/* tasks without a context (no memory for one), run in FAIR */
 	SFS_LOST_EVENTS,	/* events that did not fit into the ring buffer */

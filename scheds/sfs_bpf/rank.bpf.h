@@ -23,7 +23,6 @@
 /* So far ahead in the queue is what has claimed a CPU, in ns of the sharing clock. */
 #define PREEMPTS	(1ULL << 50)
 
-#define MAX_CPUS	1024
 #define RANK_NONE	0xffffU	/* of a CPU that runs nothing to be preempted by rank */
 
 #define DSQ_RANKED		0x30000ULL
@@ -61,7 +60,7 @@ struct running {
 	u64 deadline;
 	u32 rank;
 };
-static volatile struct running running[MAX_CPUS];
+static volatile struct running running[SFS_MAX_CPUS];
 
 static bool is_ranked(void)
 {
@@ -184,7 +183,7 @@ static void place(struct task_ctx *tctx, const struct invocation *inv)
 
 static void set_running(s32 cpu, u32 rank, u64 deadline)
 {
-	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
 
 	r->deadline = deadline;
 	r->rank = rank;
@@ -193,7 +192,7 @@ static void set_running(s32 cpu, u32 rank, u64 deadline)
 /* Claim @cpu if it runs something of rank @rank that may be preempted. */
 static bool claim_rank(u32 cpu, u32 rank)
 {
-	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
 
 	return __sync_val_compare_and_swap(&r->rank, rank, RANK_NONE) == rank;
 }
@@ -201,14 +200,14 @@ static bool claim_rank(u32 cpu, u32 rank)
 /* Return true if somebody has claimed @cpu from the ranked work that it ran. */
 static bool is_claimed(u32 cpu)
 {
-	return running[cpu & (MAX_CPUS - 1)].rank == RANK_NONE;
+	return running[cpu & (SFS_MAX_CPUS - 1)].rank == RANK_NONE;
 }
 
 /* Return true if @cpu runs a rank worse than @than, and in @rank which. What is
  * overdue is left alone: that is what bounds the ageing. */
 static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
 {
-	volatile struct running *r = &running[cpu & (MAX_CPUS - 1)];
+	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
 
 	*rank = r->rank;
 	return *rank != RANK_NONE && *rank > than && time_before(clock, r->deadline);

@@ -15,8 +15,8 @@
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
- * functions), function (identity, what is published), filter, fair, rank (the
- * learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader
+ * functions), function (identity, what is published), filter, shard (FILTER on large
+ * machines), fair, rank (the learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader
  * tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
@@ -34,6 +34,7 @@ char _license[] SEC("license") = "GPL";
 #include "group.bpf.h"
 #include "boundary.bpf.h"
 #include "fair.bpf.h"
+#include "shard.bpf.h"
 #include "filter.bpf.h"
 #include "rank.bpf.h"
 
@@ -293,7 +294,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	tctx->queued_at = now;
 	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
 	if (tctx->turn == TURN_FILTER) {
-		scx_bpf_dsq_move(it, p, pinned < 0 ? DSQ_FILTER : DSQ_FILTER_CPU(pinned), 0);
+		scx_bpf_dsq_move(it, p, filter_queue_for(p, pinned), 0);
 	} else if (tctx->turn == TURN_RANKED && inv) {
 		place(tctx, inv);
 		scx_bpf_dsq_move_set_vtime(it, tctx->queue_key);
@@ -350,7 +351,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	if (nr_released > 0)
 		release_parked(now);
 	if (loader_is_late(now)) {
-		relieve_filter(DSQ_FILTER, DSQ_FAIR, now);
+		relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, now);
 		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
 	}
 	due = fair_due_queue(cctx, cpu, now);
@@ -372,7 +373,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tctx->passed = true;
 	}
-	if (filter_dispatch(cpu) || ranked_dispatch(cpu))
+	if (filter_dispatch(cpu, cctx) || ranked_dispatch(cpu))
 		return;
 	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
 		turn = next_turn(prev, tctx, inv);
@@ -448,7 +449,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct task_struct *head;
 	struct invocation *inv;
-	u64 now = scx_bpf_now();
+	u64 now = scx_bpf_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
 
 	if (!cctx || !tctx)
 		return;
@@ -460,10 +461,10 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		look_up_rank(tctx, inv);
 		set_running(cpu, tctx->rank, tctx->deadline);
 	}
-	check_head(DSQ_FILTER, now);
+	check_head(shard, now);
 	check_head(DSQ_FILTER_CPU(cpu), now);
 	check_recovery(now);
-	head = first_of(DSQ_FILTER);
+	head = first_of(shard);
 	if (!head && is_ranked())
 		head = first_of(DSQ_RANKED);
 	if (!head)
@@ -630,21 +631,34 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 	tctx->queued_at = now;
 	leave_group(tctx);
 	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
-	return scx_bpf_dsq_move(it, p, DSQ_FILTER, 0);
+	return scx_bpf_dsq_move(it, p, shard_queue_for(p), 0);
 }
 
-static u32 move_backlog_to_fair(void)
+/* Move tasks from one shard to FAIR, a batch at most. Return how many. Not static: the
+ * verifier then looks at it once, apart from the loop over the shards. */
+__noinline u32 move_shard_to_fair(u32 shard)
 {
 	struct task_struct *p;
 	u32 moved = 0;
 
 	__sink(moved);	/* or the verifier follows each of its values */
 	bpf_rcu_read_lock();
-	bpf_for_each(scx_dsq, p, DSQ_FILTER, 0) {
+	bpf_for_each(scx_dsq, p, DSQ_FILTER_SHARD(shard), 0) {
 		if (move_to_fair(BPF_FOR_EACH_ITER, p) && ++moved >= SWITCH_BATCH)
 			break;
 	}
 	bpf_rcu_read_unlock();
+	return moved;
+}
+
+static u32 move_backlog_to_fair(void)
+{
+	u32 moved = 0, shard;
+
+	bpf_for(shard, 0, nr_shards) {
+		if (moved < SWITCH_BATCH)
+			moved += move_shard_to_fair(shard);
+	}
 	return moved;
 }
 
@@ -729,13 +743,22 @@ int apply_hints(struct sfs_hint_batch *arg)
 
 /* ------------------------------------------------------------ debugging dumps */
 
+static u32 filter_length(void)
+{
+	u32 shard, waiting = 0;
+
+	bpf_for(shard, 0, nr_shards)
+		waiting += queue_length(DSQ_FILTER_SHARD(shard));
+	return waiting;
+}
+
 void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 {
 	scx_bpf_dump("sfs: mode=%s S=%lluus arrivals=%llu\n",
 		     mode == SFS_MODE_FILTER ? "filter" : "fair-only", slice_ns / 1000,
 		     nr_arrivals);
 	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n",
-		     scx_bpf_dsq_nr_queued(DSQ_FILTER), scx_bpf_dsq_nr_queued(DSQ_FAIR),
+		     filter_length(), scx_bpf_dsq_nr_queued(DSQ_FAIR),
 		     filter_demand);
 	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",
 		     overload_wait() / 1000, recover_wait_ns / 1000, expected_delay() / 1000);
@@ -790,10 +813,13 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 static s32 create_queues(void)
 {
 	s32 err, cpu;
+	u32 shard;
 
-	err = scx_bpf_create_dsq(DSQ_FILTER, NUMA_NO_NODE);
-	if (err)
-		return err;
+	bpf_for(shard, 0, nr_shards) {
+		err = scx_bpf_create_dsq(DSQ_FILTER_SHARD(shard), NUMA_NO_NODE);
+		if (err)
+			return err;
+	}
 	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE);
 	if (err)
 		return err;

@@ -14,7 +14,8 @@
 #define SFS_TASK_DEAD	0x00000080
 
 /*
- * Queues. FILTER is first-in-first-out, FAIR is ordered by virtual time. A
+ * Queues. FILTER is first-in-first-out (shard.bpf.h splits it on large machines),
+ * FAIR is ordered by virtual time. A
  * task that one CPU alone may run waits in that CPU's own pair of queues: in a
  * shared queue its CPU could pass it by for ever (sched-ext/scx #1185), and
  * all others would have to step over it.
@@ -252,6 +253,7 @@ struct cpu_ctx {
 	u64 fair_served_at;	/* when FAIR last had this CPU */
 	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
 	bool turn_is_due;	/* this FAIR turn is a due one: FILTER must wait */
+	u32 shards_seen;	/* counts in the rotation among the other shards */
 };
 
 struct {

@@ -70,13 +70,16 @@ impl<'a> Bench<'a> {
         let _ = writeln!(self.notes.borrow_mut(), "{text}");
     }
 
-    /// Loads the scheduler with the given options, a line of words.
+    /// Loads the scheduler with the given options, a line of words, and those that the
+    /// environment has for all cases.
     ///
     /// # Errors
     ///
     /// It does not load.
     pub fn load(&self, options: &str) -> Result<Scheduler> {
-        let options: Vec<&str> = options.split_whitespace().collect();
+        let more = std::env::var("SFS_BEHAVIOUR_WITH").unwrap_or_default();
+        let words = options.split_whitespace().chain(more.split_whitespace());
+        let options: Vec<&str> = words.collect();
         Scheduler::start(self.scx_sfs, &options)
     }
 

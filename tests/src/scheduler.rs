@@ -57,6 +57,7 @@ pub struct Stats {
     pub moved: u64,
     pub relieved: u64,
     pub throttled: u64,
+    pub shard_moves: u64,
     pub pinned: u64,
     pub lost_events: u64,
 }

@@ -14,6 +14,7 @@ mod placement;
 mod policies;
 mod queues;
 mod sandboxes;
+mod shards;
 mod slice;
 
 use crate::case::Case;
@@ -30,6 +31,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         hints::CASES,
         learned::CASES,
         queues::CASES,
+        shards::CASES,
         slice::CASES,
         overload::CASES,
         placement::CASES,

@@ -27,6 +27,7 @@ use crate::bpf_intf::{
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::options::Options;
+use crate::shards;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
 /// default scheduler.
@@ -98,6 +99,8 @@ impl<'object> KernelHalf<'object> {
             skel.progs.sfs_cgroup_set_bandwidth.set_autoload(false);
         }
 
+        let partition = shards::partition(options.filter_shards)?;
+        debug!("FILTER has {} shards", partition.shards);
         let tunables = skel
             .maps
             .rodata_data
@@ -109,6 +112,8 @@ impl<'object> KernelHalf<'object> {
         tunables.overload_enabled = !options.no_overload;
         tunables.loader_tgid = std::process::id() as i32;
         tunables.nr_cpu_ids = *scx_utils::NR_CPU_IDS as u32;
+        tunables.nr_shards = partition.shards;
+        tunables.cpu_shards = partition.of_cpu;
         tunables.debug = options.debug;
         tunables.policy = options.policy.number();
         tunables.ageing_tenths = (options.ageing * 10.0).round() as u32;

@@ -14,6 +14,7 @@ mod kernel;
 mod learn;
 mod options;
 mod preflight;
+mod shards;
 mod signals;
 mod stats;
 

@@ -85,6 +85,8 @@ pub struct Metrics {
     pub system_wakeups: u64,
     #[stat(desc = "Times that a cgroup had used up its quota (cpu.max)")]
     pub throttled: u64,
+    #[stat(desc = "FILTER tasks that a CPU took from another shard than its own")]
+    pub shard_moves: u64,
     #[stat(desc = "Tasks queued for the one CPU that they may use")]
     pub pinned: u64,
     #[stat(desc = "Tasks run in FAIR because there was no memory for their context")]
@@ -149,6 +151,7 @@ impl Metrics {
             relieved: sum(sfs_counter_SFS_RELIEVED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
             throttled: sum(sfs_counter_SFS_THROTTLED),
+            shard_moves: sum(sfs_counter_SFS_SHARD_MOVES),
             pinned: sum(sfs_counter_SFS_PINNED),
             no_context: sum(sfs_counter_SFS_NO_CONTEXT),
             lost_events: sum(sfs_counter_SFS_LOST_EVENTS),
@@ -207,6 +210,7 @@ impl Metrics {
             relieved: self.relieved - earlier.relieved,
             system_wakeups: self.system_wakeups - earlier.system_wakeups,
             throttled: self.throttled - earlier.throttled,
+            shard_moves: self.shard_moves - earlier.shard_moves,
             pinned: self.pinned - earlier.pinned,
             no_context: self.no_context - earlier.no_context,
             lost_events: self.lost_events - earlier.lost_events,

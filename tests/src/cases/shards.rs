@@ -1,0 +1,148 @@
+//! FILTER split into shards: order across them, no idle CPU, and switches of the mode.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Result};
+
+use crate::case::{Bench, Case};
+use crate::clock::{ms, sleep};
+use crate::process::{as_real_time, confine, wait_for_all, Process};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "shards_keep_the_order_of_arrival",
+        about: "--filter-shards: nobody is overtaken by who comes much later",
+        run: shards_keep_the_order_of_arrival,
+    },
+    Case {
+        name: "shards_leave_no_cpu_idle",
+        about: "what waits in one shard is served by the CPUs of all",
+        run: shards_leave_no_cpu_idle,
+    },
+    Case {
+        name: "shards_go_fair_only_and_back",
+        about: "overload takes along what waits in every shard",
+        run: shards_go_fair_only_and_back,
+    },
+    Case {
+        name: "more_shards_than_cpus_are_refused",
+        about: "--filter-shards beyond the machine: one sentence, nothing is loaded",
+        run: more_shards_than_cpus_are_refused,
+    },
+];
+
+fn shards_keep_the_order_of_arrival(bench: &Bench) -> Result<()> {
+    const LAG: Duration = ms(2);
+    let one = overtaking(bench, 1)?;
+    let many = overtaking(bench, bench.cpus())?;
+    bench.say(format_args!(
+        "one shard: {one:?}, one for each CPU: {many:?}"
+    ));
+    // Two that get CPUs at the same time may note their starts in either order.
+    ensure!(one <= LAG, "a single queue is first in, first out");
+    // Arrivals are 2 ms apart. A CPU looks at each other shard every cpus - 1 of its
+    // dispatches; meanwhile it may serve so many of its own, each of which came
+    // 2 ms x cpus after the one before.
+    let rounds = bench.cpus() as u32 * bench.cpus() as u32;
+    ensure!(many <= LAG + ms(2) * rounds, "out of order by {many:?}");
+    Ok(())
+}
+
+/// Lets a queue grow and drain in `shards`; returns the most by which one that started
+/// earlier came later than one that was still waiting.
+fn overtaking(bench: &Bench, shards: usize) -> Result<Duration> {
+    let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000 --filter-shards";
+    let scheduler = bench.load(&format!("{options} {shards}"))?;
+    let mut processes = as_real_time(|| {
+        let burst = (0..20 * bench.cpus()).map(|_| {
+            sleep(ms(2));
+            Process::burner(ms(10))
+        });
+        burst.collect::<Result<Vec<_>>>()
+    })?;
+    wait_for_all(&mut processes)?;
+    let stats = scheduler.stats()?;
+    bench.say(format_args!(
+        "{shards} shards: {} of {} starts from another",
+        stats.shard_moves, stats.filter_starts
+    ));
+    ensure!(
+        (stats.shard_moves > 0) == (shards > 1),
+        "{} shard moves",
+        stats.shard_moves
+    );
+    scheduler.finish()?;
+    // In the order of arrival; the latest arrival among those that have started by then.
+    let mut by_start: Vec<_> = processes
+        .iter()
+        .enumerate()
+        .filter_map(|(arrival, one)| Some((one.started()?, arrival)))
+        .collect();
+    by_start.sort_unstable();
+    ensure!(by_start.len() == processes.len(), "not all have started");
+    let mut latest = 0;
+    let mut worst = 0;
+    for (_, arrival) in by_start {
+        worst = worst.max(latest.max(arrival) - arrival);
+        latest = latest.max(arrival);
+    }
+    Ok(ms(2) * worst as u32)
+}
+
+fn shards_leave_no_cpu_idle(bench: &Bench) -> Result<()> {
+    let options = "--slice-us 200000 --no-overload --filter-shards";
+    let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
+    // May run on all CPUs but the first; so each waits where its parent is, or was.
+    let cpus: Vec<usize> = (1..bench.cpus()).collect();
+    ensure!(!cpus.is_empty(), "one CPU is too few");
+    let mut processes = as_real_time(|| {
+        let burst = (0..4 * cpus.len()).map(|_| {
+            let process = Process::burner(ms(50))?;
+            confine(process.pid(), &cpus)?;
+            Ok(process)
+        });
+        burst.collect::<Result<Vec<_>>>()
+    })?;
+    wait_for_all(&mut processes)?;
+    let longest = processes.iter().map(Process::turnaround).max();
+    let stats = scheduler.stats()?;
+    bench.say(format_args!("{} from another shard", stats.shard_moves));
+    // Four for each CPU, 50 ms each.
+    bench.at_most("all of them", longest.unwrap_or_default(), ms(250))?;
+    ensure!(stats.demotions == 0, "{} demotions", stats.demotions);
+    scheduler.finish()
+}
+
+fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
+    let options = "--slice-us 10000 --filter-shards";
+    let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
+    let (mut burst, stats) = as_real_time(|| {
+        let burst = (0..12 * bench.cpus()).map(|_| Process::burner(ms(40)));
+        let burst: Vec<_> = burst.collect::<Result<_>>()?;
+        let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;
+        Ok((burst, stats))
+    })?;
+    bench.say(format_args!("{} moved", stats.moved));
+    // All but those that have run, and those that run now.
+    ensure!(
+        stats.moved >= 6 * bench.cpus() as u64,
+        "{} moved only",
+        stats.moved
+    );
+    wait_for_all(&mut burst)?;
+    let stats = scheduler.wait_for("FILTER mode", |stats| stats.mode == 0)?;
+    ensure!(stats.completions == burst.len() as u64, "{stats:?}");
+    scheduler.finish()
+}
+
+fn more_shards_than_cpus_are_refused(bench: &Bench) -> Result<()> {
+    let Err(error) = bench.load(&format!("--filter-shards {}", bench.cpus() + 1)) else {
+        anyhow::bail!("it has loaded");
+    };
+    bench.say(&error);
+    ensure!(
+        format!("{error:#}").contains(&format!("this machine's {} CPUs", bench.cpus())),
+        "it does not say why"
+    );
+    Ok(())
+}
