@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::cli::learn::LearnArgs;
+use crate::cli::shards::ShardsArgs;
 use crate::compare;
 use crate::engine::simulate_watched;
 use crate::output::Output;
@@ -15,6 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 mod learn;
+mod shards;
 
 /// Exact simulation of schedulers on a trace, for comparison with live ones.
 #[derive(Debug, Parser)]
@@ -41,6 +43,12 @@ enum Command {
     /// Slowdowns: turnaround / service time. Then the mean turnaround relative to
     /// `srtf`, and preemptions for each invocation.
     Compare(CompareArgs),
+    /// FILTER in one queue or one for each last-level cache, on large machines
+    ///
+    /// Prints a table in Markdown: what the locks of the queues cost, and how far from
+    /// the order of arrival several queues are. For how long a lock is held is an
+    /// assumption that you can change.
+    Shards(ShardsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -117,6 +125,7 @@ impl Cli {
         match self.command {
             Command::Run(args) => run(&args),
             Command::Compare(args) => compare(&args),
+            Command::Shards(args) => shards::shards(&args),
         }
     }
 }

@@ -33,6 +33,7 @@ pub mod output;
 pub mod policy;
 pub mod progress;
 pub mod result;
+pub mod shards;
 pub mod time;
 pub mod trace;
 

@@ -176,3 +176,19 @@ fn devices_and_links_stay_what_they_are() {
         .starts_with("id,"));
     assert_eq!(fs::read_dir(&out).unwrap().count(), 3);
 }
+
+#[test]
+fn shards_are_compared_with_one_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = "shards --cpus 32 --service-us 1000 --invocations 100";
+    let output = sfs_sim(dir.path(), options);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    assert!(rows[0].starts_with("| 32 | 1 ms | 1 | "), "{text}");
+    assert!(rows[0].ends_with("| 0 % | 0.00 ms |"), "{text}");
+    assert!(rows[1].starts_with("| 32 | 1 ms | 2 | "), "{text}");
+    assert_eq!(rows.len(), 2, "{text}");
+    let error = fails(dir.path(), "shards --load 0");
+    assert!(error.contains("the load is 0"), "{error}");
+}
