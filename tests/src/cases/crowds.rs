@@ -1,7 +1,9 @@
 //! Very many tasks at once, and what must not suffer from them: kernel threads, a
 //! shell, real-time tasks.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -30,6 +32,11 @@ pub const CASES: &[Case] = &[
         name: "kernel_threads_keep_their_latency",
         about: "RCU's grace periods under a saturated FILTER take no more than 200 ms",
         run: kernel_threads_keep_their_latency,
+    },
+    Case {
+        name: "workqueues_keep_their_latency",
+        about: "what goes through a pseudoterminal, and so through a kernel worker, under a saturated FILTER",
+        run: workqueues_keep_their_latency,
     },
     Case {
         name: "shell_wakes_up_under_saturated_filter",
@@ -158,6 +165,63 @@ fn kernel_threads_keep_their_latency(bench: &Bench) -> Result<()> {
     bench.at_most("longest grace period of 20", longest, ms(200))?;
     drop(chains);
     scheduler.finish()
+}
+
+fn workqueues_keep_their_latency(bench: &Bench) -> Result<()> {
+    let (mut master, mut slave) = pseudoterminal()?;
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(200));
+    let mut longest = Duration::ZERO;
+    // A caller of its own class, so that only the worker is measured.
+    crate::process::as_real_time(|| {
+        for _ in 0..100 {
+            let start = now();
+            master.write_all(b"x\n")?;
+            slave.read_exact(&mut [0; 2])?;
+            longest = longest.max(since(start));
+            sleep(ms(7));
+        }
+        Ok(())
+    })?;
+    bench.at_most("the longest way of 100", longest, ms(20))?;
+    drop(chains);
+    scheduler.finish()
+}
+
+/// Opens a pseudoterminal: what is written to the first comes out of the second.
+fn pseudoterminal() -> Result<(File, File)> {
+    fs::create_dir_all("/dev/pts")?;
+    let mounted = fs::metadata("/dev/pts/ptmx").is_ok();
+    if !mounted {
+        let (what, place) = (c"devpts".as_ptr(), c"/dev/pts".as_ptr());
+        // SAFETY: the strings are static.
+        let done = unsafe { libc::mount(what, place, what, 0, std::ptr::null()) };
+        ensure!(
+            done == 0,
+            "cannot mount devpts: {}",
+            std::io::Error::last_os_error()
+        );
+    }
+    let (mut master, mut slave) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: the two numbers are written; nothing else is asked for.
+    let done = unsafe {
+        libc::openpty(
+            &raw mut master,
+            &raw mut slave,
+            none,
+            none.cast(),
+            none.cast(),
+        )
+    };
+    ensure!(
+        done == 0,
+        "no pseudoterminal: {}",
+        std::io::Error::last_os_error()
+    );
+    // SAFETY: both are open, and nobody else's.
+    Ok(unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) })
 }
 
 /// membarrier(MEMBARRIER_CMD_GLOBAL) waits for a grace period of RCU.

@@ -37,6 +37,11 @@ pub const CASES: &[Case] = &[
         run: killed_while_queued,
     },
     Case {
+        name: "killed_while_forking",
+        about: "processes are killed in the middle of clone: every invocation's end is counted",
+        run: killed_while_forking,
+    },
+    Case {
         name: "vfork_and_exec_under_load",
         about: "hundreds of programs started by vfork while all CPUs are busy: all of them end",
         run: vfork_and_exec_under_load,
@@ -221,6 +226,31 @@ fn killed_while_queued(bench: &Bench) -> Result<()> {
         scheduler.finish()?;
     }
     Ok(())
+}
+
+fn killed_while_forking(bench: &Bench) -> Result<()> {
+    const TIMES: u32 = 200;
+    let scheduler = bench.load("--slice-us 20000")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    for i in 0..TIMES {
+        let mut forker = Process::spawn(|_| loop {
+            let _ = std::thread::spawn(|| {}).join();
+        })?;
+        // Another phase of a fork each time.
+        sleep(Duration::from_micros(1500 + u64::from(i * 137 % 1000)));
+        send(std::slice::from_ref(&forker), Signal::SIGKILL)?;
+        let gone = wait_until(PATIENCE, || forker.has_ended());
+        ensure!(gone, "a killed process does not end");
+    }
+    // A thread that a fork has counted and that never came to be would leave its
+    // invocation open.
+    let running = hogs.len() as u64;
+    let stats = scheduler.wait_for("all ends to be counted", |stats| {
+        stats.completions + running == stats.arrivals
+    })?;
+    bench.say(format_args!("{} invocations", stats.arrivals));
+    drop(hogs);
+    scheduler.finish()
 }
 
 fn vfork_and_exec_under_load(bench: &Bench) -> Result<()> {

@@ -8,7 +8,8 @@ use anyhow::{ensure, Context, Result};
 
 use crate::case::{Bench, Case, Skip};
 use crate::clock::{burn, ms, sleep, wait_until};
-use crate::process::{chain_on, confine, pin_self, Process, PATIENCE};
+use crate::process::{as_real_time, chain_on, confine, pin_self, set_nice, Process, PATIENCE};
+use crate::report::Report;
 use crate::scheduler::{enable_seq, state, Scheduler};
 
 pub const CASES: &[Case] = &[
@@ -36,6 +37,16 @@ pub const CASES: &[Case] = &[
         name: "migrates_while_blocked",
         about: "a process wakes up on the CPU that it was given while it slept",
         run: migrates_while_blocked,
+    },
+    Case {
+        name: "affinity_and_nice_ping_pong",
+        about: "both change all the time, of running, queued and forking processes: none is lost",
+        run: affinity_and_nice_ping_pong,
+    },
+    Case {
+        name: "queue_full_of_others",
+        about: "300 wait in FILTER for other CPUs: a CPU finds the one among them that it may run",
+        run: queue_full_of_others,
     },
     Case {
         name: "restarts_on_cpu_hotplug",
@@ -156,6 +167,71 @@ fn migrates_while_blocked(bench: &Bench) -> Result<()> {
         bench.at_most("turnaround", sleeper.turnaround(), ms(60))?;
     }
     drop(hogs);
+    scheduler.finish()
+}
+
+fn affinity_and_nice_ping_pong(bench: &Bench) -> Result<()> {
+    const ROUNDS: usize = 300;
+    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
+    let families = (0..bench.cpus()).map(|_| Process::spawn(threads_come_and_go));
+    let all = hogs.chain(families).collect::<Result<Vec<_>>>()?;
+    let cpu = |number: usize| number % bench.cpus();
+    for round in 0..ROUNDS {
+        for (i, one) in all.iter().enumerate() {
+            match (round + i) % 3 {
+                0 => confine(one.pid(), &[cpu(i + round)])?,
+                1 => confine(one.pid(), &[cpu(i + round), cpu(i * round)])?,
+                _ => set_nice(one.pid(), ((i * 7 + round) % 40) as i32 - 20)?,
+            }
+        }
+        sleep(ms(3));
+    }
+    for (i, one) in all.iter().enumerate() {
+        set_nice(one.pid(), 0)?;
+        confine(one.pid(), &[cpu(i)])?;
+    }
+    for (i, one) in all.iter().enumerate() {
+        expect_on(one, cpu(i))?;
+    }
+    drop(all);
+    scheduler.finish()
+}
+
+/// Burns CPU time, and makes threads that do, until it is stopped.
+fn threads_come_and_go(report: &Report) {
+    while !report.is_stopped() {
+        let threads: Vec<_> = (0..3).map(|_| std::thread::spawn(|| burn(ms(1)))).collect();
+        report.burn(ms(1));
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn queue_full_of_others(bench: &Bench) -> Result<()> {
+    let others: Vec<usize> = (1..bench.cpus()).collect();
+    ensure!(others.len() > 1, Skip("it takes three CPUs"));
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let crowd = as_real_time(|| {
+        let crowd = (0..300).map(|_| {
+            let one = Process::spawn(|report| report.burn(ms(20)))?;
+            confine(one.pid(), &others)?;
+            Ok(one)
+        });
+        crowd.collect::<Result<Vec<_>>>()
+    })?;
+    // The first CPU has work as well, so that nobody finds it idle.
+    let chain = chain_on(0, ms(5))?;
+    for _ in 0..10 {
+        let mut fresh = Process::burner(ms(3))?;
+        fresh.wait()?;
+        ensure!(fresh.cpu_number() == 0, "it ran on another CPU");
+        // Its turn comes after the chain's present invocation and due turns of FAIR; in
+        // the order of arrival alone it would be after seconds.
+        bench.at_most("turnaround", fresh.turnaround(), ms(60))?;
+    }
+    drop((crowd, chain));
     scheduler.finish()
 }
 
