@@ -22,6 +22,7 @@
  */
 #define DSQ_FILTER		0x10000ULL
 #define DSQ_FAIR		0x20000ULL
+#define DSQ_SYSTEM		0x40000ULL	/* kernel threads, for as long as a kick takes */
 #define DSQ_FILTER_CPU(cpu)	(0x100000000ULL | (u32)(cpu))
 #define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
 
