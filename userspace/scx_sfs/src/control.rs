@@ -261,9 +261,9 @@ impl<'object> Control<'object> {
             match change {
                 Change::Appeared(id, function) => {
                     let function = self.names.number(&function);
-                    self.kernel.add_sandbox(id, function)?;
+                    self.kernel.add_sandbox(id, function);
                 }
-                Change::Vanished(id) => self.kernel.remove_sandbox(id)?,
+                Change::Vanished(id) => self.kernel.remove_sandbox(id),
             }
         }
         debug!("{} sandboxes", sandboxes.len());
@@ -359,6 +359,7 @@ impl<'object> Control<'object> {
             self.controller.mode(),
             sandboxes as u64,
         )
+        .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
     }
 }

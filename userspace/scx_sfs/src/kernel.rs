@@ -29,6 +29,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::options::Options;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
+use crate::left_out::LeftOut;
 /// default scheduler.
 pub struct KernelHalf<'object> {
     skel: BpfSkel<'object>,
@@ -36,6 +37,7 @@ pub struct KernelHalf<'object> {
 }
 
 /// The three values that follow from S; all in ns of CPU time or of waiting.
+    left_out: LeftOut,
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// S.
@@ -123,13 +125,21 @@ impl<'object> KernelHalf<'object> {
         let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
         let mut half = {
             let data = skel.maps.data_data.as_mut();
+        skel.maps
+            .sandboxes
+            .set_max_entries(options.max_sandboxes)
+            .context("cannot make room for sandboxes")?;
             data.context("the kernel half has no data")?
                 .nr_function_cpus = cpus;
-            Self { skel, link: None }
+            Self {
+                skel,
+                link: None,
+                left_out: LeftOut::default(),
+            }
         };
         half.set_slice(slice);
         for (id, function) in sandboxes {
-            half.add_sandbox(*id, *function)?;
+            half.add_sandbox(*id, *function);
         }
         let skel = &mut half.skel;
         half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
@@ -185,35 +195,54 @@ impl<'object> KernelHalf<'object> {
         }
     }
 
-    /// Tells the kernel half that the cgroup `id` is a sandbox of `function`.
-    ///
-    /// # Errors
-    ///
-    /// There are too many of them, or no memory.
-    pub fn add_sandbox(&mut self, id: u64, function: u64) -> Result<()> {
+    /// Tells the kernel half that the cgroup `id` is a sandbox of `function`. Where
+    /// there is no room for it, that is said, and it becomes one when another goes.
+    pub fn add_sandbox(&mut self, id: u64, function: u64) {
+        match self.put_sandbox(id, function) {
+            Ok(()) => self.take_left_out(),
+            Err(error) => self.left_out.add(id, function, &error),
+        }
+    }
+
+    /// Tells the kernel half that the cgroup `id` is no sandbox any more.
+    pub fn remove_sandbox(&mut self, id: u64) {
+        if self.left_out.remove(id) {
+            return;
+        }
+        let map = &self.skel.maps.sandboxes;
+        let removed = map
+            .delete(&id.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound));
+        if let Err(error) = removed {
+            // No task is in it any more, so that nobody looks for it.
+            warn!("cannot tell the kernel half that a sandbox is gone: {error}");
+        }
+        self.take_left_out();
+    }
+
+    /// There has been room: takes as many of those left out as there is room for now.
+    fn take_left_out(&mut self) {
+        while let Some((id, function)) = self.left_out.first() {
+            if self.put_sandbox(id, function).is_err() {
+                break;
+            }
+            self.left_out.remove(id);
+        }
+        self.count_sandbox_change();
+    }
+
+    /// Returns how many sandboxes there is no room for.
+    pub fn sandboxes_left_out(&self) -> usize {
+        self.left_out.len()
+    }
+
+    fn put_sandbox(&self, id: u64, function: u64) -> libbpf_rs::Result<()> {
         let map = &self.skel.maps.sandboxes;
         // The last field of `struct sandbox` is the function; the others begin at 0.
         let mut value = vec![0; map.value_size() as usize - size_of::<u64>()];
         value.extend(function.to_ne_bytes());
         map.update(&id.to_ne_bytes(), &value, MapFlags::NO_EXIST)
             .or_else(|error| ignore(error, ErrorKind::AlreadyExists))
-            .context("cannot tell the kernel half of another sandbox")?;
-        self.count_sandbox_change();
-        Ok(())
-    }
-
-    /// Tells the kernel half that the cgroup `id` is no sandbox any more.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
-    pub fn remove_sandbox(&mut self, id: u64) -> Result<()> {
-        let map = &self.skel.maps.sandboxes;
-        map.delete(&id.to_ne_bytes())
-            .or_else(|error| ignore(error, ErrorKind::NotFound))
-            .context("cannot tell the kernel half that a sandbox is gone")?;
-        self.count_sandbox_change();
-        Ok(())
     }
 
     /// Has tasks look anew for the sandbox that they are in.

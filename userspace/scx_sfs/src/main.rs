@@ -12,6 +12,7 @@ mod hint_command;
 mod iat;
 mod kernel;
 mod learn;
+mod left_out;
 mod options;
 mod preflight;
 mod signals;
