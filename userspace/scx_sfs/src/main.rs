@@ -44,10 +44,16 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{NAME}: {error:#}");
+            note(&format!("{NAME}: {error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes one line to standard error. That it cannot be written, because a disk is
+/// full or a terminal has gone, is no reason to stop scheduling.
+fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -57,8 +63,7 @@ fn run(options: &Options) -> Result<()> {
         None => {}
     }
     if options.version {
-        println!("{NAME} {}", version());
-        return Ok(());
+        return writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version");
     }
     if options.help_stats {
         return stats::server_data().describe_meta(&mut io::stdout(), None);
