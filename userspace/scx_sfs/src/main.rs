@@ -26,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use scx_utils::build_id;
-use tracing::{info, Level};
+use tracing::{info, warn, Level};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -103,7 +103,11 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
         options.hints.hint_listen.is_some(),
     );
     if let Some(interval) = options.stats {
-        std::thread::spawn(move || stats::monitor(interval));
+        std::thread::spawn(move || {
+            if let Err(error) = stats::monitor(interval) {
+                warn!("no more statistics are printed: {error:#}");
+            }
+        });
     }
     let mut hints = options.hints.listen()?;
     loop {
