@@ -273,6 +273,10 @@ fn no_memory_for_contexts(bench: &Bench) -> Result<()> {
         stats.arrivals - before.arrivals,
         stats.no_context
     ));
+    let log = scheduler.log();
+    for line in log.lines().filter(|line| line.contains("WARN")) {
+        bench.say(line.trim());
+    }
     ensure!(state() == "enabled", "it is {}", state());
     ensure!(
         stats.arrivals < before.arrivals + COUNT as u64,

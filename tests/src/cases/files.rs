@@ -136,10 +136,11 @@ fn full_disk_keeps_what_was_learned_before(bench: &Bench) -> Result<()> {
 
 fn log_on_a_full_disk_stops_nothing(bench: &Bench) -> Result<()> {
     let full = || fs::File::options().write(true).open("/dev/full");
-    let options = ["--verbose", "--log-slice", "--slice-us", "20000"];
-    let errors = full().context("there is no /dev/full")?;
+    let options = "--verbose --log-slice --slice-us 20000 --stats 0.1";
+    let options: Vec<&str> = options.split(' ').collect();
+    let (errors, output) = (full().context("there is no /dev/full")?, full()?);
     let scheduler = Scheduler::start_prepared(bench.program(), &options, |command| {
-        command.stderr(errors);
+        command.stderr(errors).stdout(output);
     })?;
     Process::burner(ms(30))?.wait()?;
     scheduler.wait_for("a demotion", |stats| stats.demotions == 1)?;
