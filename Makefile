@@ -7,8 +7,11 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # The variables of `make bench` are described in scripts/bench; given on make's
 # command line or in the environment, they reach it by themselves.
 
+# The version that `make audit` installs where there is none.
+CARGO_DENY := 0.20.2
+
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint install uninstall clean distclean
+.PHONY: help build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +75,10 @@ lint: ## formatting, clippy and shellcheck, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/shellcheck
+
+audit: ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
+	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
+	cd userspace && cargo-deny --locked --workspace check $(CHECK)
 
 install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
 	packaging/install.sh install

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
 
+use crate::case::Skip;
 use crate::clock::wait_until;
 use crate::process::PATIENCE;
 
@@ -20,6 +21,16 @@ const ROOT: &str = "/sys/fs/cgroup";
 pub fn enable_cpu_controller() -> Result<()> {
     let file = Path::new(ROOT).join("cgroup.subtree_control");
     fs::write(file, "+cpu").context("cannot enable the CPU controller")
+}
+
+/// Has groups below the root keep account of memory, and limit it.
+///
+/// # Errors
+///
+/// [`Skip`]: the kernel has no such controller.
+pub fn enable_memory_controller() -> Result<()> {
+    let file = Path::new(ROOT).join("cgroup.subtree_control");
+    fs::write(file, "+memory").map_err(|_| Skip("the kernel has no controller for memory").into())
 }
 
 /// A control group. Dropping it removes it, and those below it; what runs in it
@@ -58,6 +69,17 @@ impl Cgroup {
         fs::File::open(&self.path).with_context(|| format!("cannot open {}", self.path.display()))
     }
 
+    /// Opens one of its files to be written.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file.
+    pub fn open_file(&self, file: &str) -> Result<fs::File> {
+        let file = self.path.join(file);
+        let opened = fs::File::options().write(true).open(&file);
+        opened.with_context(|| format!("cannot open {}", file.display()))
+    }
+
     /// Writes one of its files.
     ///
     /// # Errors
@@ -66,6 +88,19 @@ impl Cgroup {
     pub fn set(&self, file: &str, value: &str) -> Result<()> {
         let file = self.path.join(file);
         fs::write(&file, value).with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// Returns the number in one of its files.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn number(&self, file: &str) -> Result<u64> {
+        let file = self.path.join(file);
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let number = text.trim().parse();
+        number.with_context(|| format!("{}: {text}", file.display()))
     }
 
     /// Returns the CPU time that has been used in it.

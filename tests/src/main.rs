@@ -11,6 +11,7 @@ mod report;
 mod runner;
 mod scheduler;
 mod server;
+mod surroundings;
 mod trace;
 
 use std::path::{Path, PathBuf};

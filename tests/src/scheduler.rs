@@ -44,6 +44,8 @@ pub struct Stats {
     pub begun_by_idle: u64,
     pub merged: u64,
     pub sandboxes: u64,
+    pub sandboxes_left_out: u64,
+    pub functions: u64,
     pub rank_tables: u64,
     pub hints: u64,
     pub hints_applied: u64,
@@ -59,6 +61,7 @@ pub struct Stats {
     pub throttled: u64,
     pub shard_moves: u64,
     pub pinned: u64,
+    pub no_context: u64,
     pub lost_events: u64,
 }
 
@@ -165,10 +168,20 @@ impl Scheduler {
     /// # Errors
     ///
     /// It does not end, or the kernel keeps the scheduler.
-    pub fn stop(mut self, signal: Signal) -> Result<(ExitStatus, String)> {
+    pub fn stop(self, signal: Signal) -> Result<(ExitStatus, String)> {
         self.signal(signal)?;
+        self.wait_for_end().with_context(|| format!("{signal}"))
+    }
+
+    /// Waits until the loader has ended by itself, and the machine is back on its
+    /// default scheduler. Returns how the loader has ended, and what it has said.
+    ///
+    /// # Errors
+    ///
+    /// It does not end, or the kernel keeps the scheduler.
+    pub fn wait_for_end(mut self) -> Result<(ExitStatus, String)> {
         let ended = wait_until(ANSWER_LIMIT, || !self.is_alive());
-        ensure!(ended, "scx_sfs does not end on {signal}: {}", self.log());
+        ensure!(ended, "scx_sfs does not end: {}", self.log());
         let status = self.loader.wait()?;
         wait_until_disabled()?;
         Ok((status, self.log()))

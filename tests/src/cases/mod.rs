@@ -3,6 +3,8 @@
 mod boundaries;
 mod credit;
 mod crowds;
+mod faults;
+mod files;
 mod groups;
 mod hints;
 mod interruptions;
@@ -38,6 +40,8 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         policies::CASES,
         interruptions::CASES,
         crowds::CASES,
+        faults::CASES,
+        files::CASES,
     ]
     .into_iter()
     .flatten()

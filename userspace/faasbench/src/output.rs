@@ -1,6 +1,8 @@
 //! Output files that are complete or not there at all.
 
 use anyhow::{bail, Context, Result};
+use nix::errno::Errno;
+use nix::fcntl::{fallocate, FallocateFlags};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,27 @@ impl Output {
         })
     }
 
+    /// Takes `bytes` of the disk for it now, so that a disk that is too full is found
+    /// before the work whose result it is to hold. Where the file system cannot do
+    /// that, and for devices and pipes, nothing is taken.
+    ///
+    /// # Errors
+    /// If there is not so much room.
+    pub fn reserve(&self, bytes: u64) -> Result<()> {
+        if self.temporary.is_none() {
+            return Ok(());
+        }
+        let length = i64::try_from(bytes).unwrap_or(i64::MAX);
+        match fallocate(&self.file, FallocateFlags::empty(), 0, length) {
+            Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => {
+                Err(errno).with_context(|| {
+                    format!("{} needs {} KiB of room", self.path.display(), bytes >> 10)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes `content` and moves the file to its place.
     ///
     /// # Errors
@@ -61,6 +84,8 @@ impl Output {
         self.file.write_all(content).with_context(cannot)?;
         self.file.flush().with_context(cannot)?;
         if let Some(temporary) = &self.temporary {
+            let length = content.len() as u64; // what was reserved may be more
+            self.file.set_len(length).with_context(cannot)?;
             std::fs::rename(temporary, &self.path).with_context(cannot)?;
         }
         self.temporary = None;
@@ -143,6 +168,26 @@ mod tests {
         Output::create(&path).unwrap().commit(b"text").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_reserved_and_is_not_needed_is_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        let output = Output::create(&path).unwrap();
+        output.reserve(1 << 20).unwrap();
+        output.commit(b"text").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+    }
+
+    #[test]
+    fn more_room_than_there_is_cannot_be_reserved() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = Output::create(&dir.path().join("a.csv")).unwrap();
+        match output.reserve(1 << 62) {
+            Ok(()) => eprintln!("skipped: this file system reserves nothing"),
+            Err(error) => assert!(format!("{error:#}").contains("a.csv needs"), "{error:#}"),
+        }
     }
 
     #[test]

@@ -95,6 +95,14 @@ impl Record {
     }
 }
 
+/// The length in bytes that the result of these invocations does not exceed.
+pub fn most_bytes(invocations: &[Invocation]) -> u64 {
+    // Nine numbers of up to 20 digits, "signal:" and a number, and 11 separators.
+    const NUMBERS: usize = 9 * 20 + 17 + 11;
+    let row = |one: &Invocation| (one.function.len() + NUMBERS) as u64;
+    HEADER.len() as u64 + 1 + invocations.iter().map(row).sum::<u64>()
+}
+
 /// The text of a result.
 pub fn to_csv(records: &[Record]) -> String {
     let time = |us: Option<u64>| us.map(|us| us.to_string()).unwrap_or_default();

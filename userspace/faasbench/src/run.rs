@@ -1,11 +1,11 @@
 //! The `run` command: sets the scheduler up, replays, writes what came out.
 
 use crate::kind::Defaults;
-use crate::output::{note, Output};
+use crate::output::{note, print, Output};
 use crate::progress::Progress;
 use crate::replay::cgroup::Layout;
 use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
-use crate::result;
+use crate::result::{self, Record};
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
 use crate::summary::slice::SliceLog;
 use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
@@ -39,6 +39,9 @@ pub struct Run {
     pub defaults: Defaults,
 }
 
+/// Room that a summary may take.
+const SUMMARY_BYTES: u64 = 64 << 10;
+
 /// The files that a run writes, opened before anything is measured.
 struct Outputs {
     csv: Output,
@@ -47,7 +50,8 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn open(run: &Run) -> Result<Self> {
+    /// Opens them, with room for what is to be written.
+    fn open(run: &Run, trace: &Trace) -> Result<Self> {
         let cannot = || format!("cannot make the folder {}", run.out.display());
         std::fs::create_dir_all(&run.out).with_context(cannot)?;
         let path = |suffix| run.out.join(format!("{}.{suffix}", run.name));
@@ -55,11 +59,29 @@ impl Outputs {
             Scheduler::Kernel(_) => None,
             Scheduler::Ext { .. } => Some(open_log(&path("log"))?),
         };
-        Ok(Self {
+        let outputs = Self {
             csv: Output::create(&path("csv"))?,
             json: Output::create(&path("json"))?,
             log,
-        })
+        };
+        outputs
+            .csv
+            .reserve(result::most_bytes(&trace.invocations))?;
+        outputs.json.reserve(SUMMARY_BYTES)?;
+        Ok(outputs)
+    }
+
+    /// Writes them. If that fails in spite of all, the summary goes to standard
+    /// output, so that it is not lost.
+    fn write(self, records: &[Record], summary: &Summary) -> Result<()> {
+        let text = json::to_text(summary)?;
+        let csv = self.csv.commit(result::to_csv(records).as_bytes());
+        let json = self.json.commit(text.as_bytes());
+        let written = csv.and(json);
+        if written.is_err() {
+            print(text.as_bytes())?;
+        }
+        written.context("the summary is on standard output instead")
     }
 }
 
@@ -97,7 +119,7 @@ impl Run {
         trace: &Trace,
         measure: impl FnOnce() -> Result<Measured>,
     ) -> Result<Summary> {
-        let mut outputs = Outputs::open(self)?;
+        let mut outputs = Outputs::open(self, trace)?;
         let mut session = self.scheduler.start(outputs.log.take())?;
         let measured = if session.is_loaded() {
             measure()?
@@ -107,9 +129,7 @@ impl Run {
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
         summary.slice = self.slice(&measured);
-        let csv = result::to_csv(&measured.records);
-        outputs.csv.commit(csv.as_bytes())?;
-        outputs.json.commit(json::to_text(&summary)?.as_bytes())?;
+        outputs.write(&measured.records, &summary)?;
         Ok(summary)
     }
 

@@ -166,6 +166,7 @@ pub struct Sandboxes {
     by_parent: bool,
     folders: HashMap<WatchDescriptor, Watched>,
     known: HashMap<PathBuf, u64>,
+    complained: bool,
 }
 
 impl Sandboxes {
@@ -196,6 +197,7 @@ impl Sandboxes {
             by_parent,
             folders: HashMap::new(),
             known: HashMap::new(),
+            complained: false,
         };
         let mut changes = Vec::new();
         watch.start_over(&mut changes)?;
@@ -207,24 +209,33 @@ impl Sandboxes {
         self.known.len()
     }
 
-    /// Returns what has changed since the last call; does not wait.
+    /// Returns what has changed since the last call; does not wait. That a new folder
+    /// cannot be watched is said once; sandboxes in it are not seen.
     ///
     /// # Errors
     ///
-    /// The kernel has no room for another watch.
+    /// The kernel does not report changes any more.
     pub fn changes(&mut self) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         loop {
             match self.inotify.read_events() {
                 Ok(events) => {
                     for event in events {
-                        self.take(&event, &mut changes)?;
+                        let taken = self.take(&event, &mut changes);
+                        taken.unwrap_or_else(|error| self.complain(&error));
                     }
                 }
                 Err(Errno::EAGAIN) => return Ok(changes),
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error).context("cannot watch for cgroups"),
             }
+        }
+    }
+
+    fn complain(&mut self, error: &anyhow::Error) {
+        if !self.complained {
+            self.complained = true;
+            warn!("{error:#}; sandboxes there are not seen, nor in others like it");
         }
     }
 

@@ -126,12 +126,28 @@ impl<'object> Control<'object> {
         Ok(control)
     }
 
-    /// Serves until a signal comes or the kernel ends the scheduler.
+    /// Serves until a signal comes or the kernel ends the scheduler, and unloads it.
     ///
     /// # Errors
     ///
-    /// The kernel has ejected the scheduler; what it said is in the error.
+    /// The kernel has ejected the scheduler, or it cannot be served any more; the error
+    /// has what was said of that. What was learned is saved in any case.
     pub fn run(&mut self, signals: &Signals, hints: &mut Option<HintListener>) -> Result<Outcome> {
+        let served = self.serve(signals, hints);
+        if let Err(error) = self.learn_rest() {
+            warn!("the last invocations are not learned from: {error:#}");
+        }
+        let exit = self.kernel.unload();
+        served?;
+        Ok(if exit?.should_restart() {
+            Outcome::Restart
+        } else {
+            Outcome::Stop
+        })
+    }
+
+    /// Serves until a signal comes or the kernel ends the scheduler.
+    fn serve(&mut self, signals: &Signals, hints: &mut Option<HintListener>) -> Result<()> {
         while !self.kernel.exited() {
             let ready = self.wait(signals, hints.as_ref())?;
             if ready.contains(&Source::Signals) {
@@ -150,15 +166,7 @@ impl<'object> Control<'object> {
                 self.stats.answer(|what| self.answer(what, hints.as_ref()));
             }
         }
-        if let Err(error) = self.learn_rest() {
-            warn!("the last invocations are not learned from: {error:#}");
-        }
-        let exit = self.kernel.unload()?;
-        Ok(if exit.should_restart() {
-            Outcome::Restart
-        } else {
-            Outcome::Stop
-        })
+        Ok(())
     }
 
     /// Returns how long completions that are too few to wake up for may wait still, if
@@ -261,9 +269,9 @@ impl<'object> Control<'object> {
             match change {
                 Change::Appeared(id, function) => {
                     let function = self.names.number(&function);
-                    self.kernel.add_sandbox(id, function)?;
+                    self.kernel.add_sandbox(id, function);
                 }
-                Change::Vanished(id) => self.kernel.remove_sandbox(id)?,
+                Change::Vanished(id) => self.kernel.remove_sandbox(id),
             }
         }
         debug!("{} sandboxes", sandboxes.len());
@@ -359,6 +367,7 @@ impl<'object> Control<'object> {
             self.controller.mode(),
             sandboxes as u64,
         )
+        .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
     }
 }

@@ -142,7 +142,9 @@ fn send_lines(input: &mut impl BufRead, sender: &mut Sender, rate: Option<u32>) 
         refused,
         ..
     } = tally;
-    eprintln!("{sent} hints sent, {dropped} dropped, {refused} lines refused");
+    crate::note(&format!(
+        "{sent} hints sent, {dropped} dropped, {refused} lines refused"
+    ));
     result?;
     if dropped + refused > 0 {
         bail!("{} of the hints did not go out", dropped + refused);
@@ -197,7 +199,7 @@ impl Tally {
     fn refuse(&mut self, problem: &sfs_hint::Problem) {
         self.refused += 1;
         if self.refused <= EXPLAINED {
-            eprintln!("{}: line {}: {problem}", crate::NAME, self.line);
+            crate::note(&format!("{}: line {}: {problem}", crate::NAME, self.line));
         }
     }
 }

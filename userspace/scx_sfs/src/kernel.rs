@@ -1,10 +1,13 @@
 //! The kernel half: loading it, and talking to it.
 
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Mutex;
 
 use anyhow::{bail, Context, Result};
+use libbpf_rs::libbpf_sys::{bpf_object_open_opts, size_t};
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{
     set_print, ErrorKind, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput,
@@ -13,7 +16,7 @@ use libbpf_rs::{
 use scx_sfs::hints::{KernelHint, Verdicts};
 use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
-    uei_report, UserExitInfo,
+    uei_read, ScxExitKind, UserExitInfo,
 };
 use sfs_policy::learn::Table;
 use sfs_policy::Mode;
@@ -26,6 +29,7 @@ use crate::bpf_intf::{
 };
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::left_out::LeftOut;
 use crate::options::Options;
 use crate::shards;
 
@@ -34,6 +38,7 @@ use crate::shards;
 pub struct KernelHalf<'object> {
     skel: BpfSkel<'object>,
     link: Option<Link>,
+    left_out: LeftOut,
 }
 
 /// The three values that follow from S; all in ns of CPU time or of waiting.
@@ -78,7 +83,8 @@ impl<'object> KernelHalf<'object> {
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         let builder = BpfSkelBuilder::default();
-        let open_options = options.libbpf.clone().into_bpf_open_opts();
+        let kernel_config = kernel_config()?;
+        let open_options = Some(open_options(options, &kernel_config));
         let mut skel = scx_ops_open!(builder, object, sfs_ops, open_options)?;
         if options.verbose {
             log_verifier_statistics(&mut skel);
@@ -124,17 +130,25 @@ impl<'object> KernelHalf<'object> {
         tunables.idle_boundary_ns = options.idle_boundary_ms * 1_000_000;
         tunables.receive_port = options.receive_port.to_be();
         boundary::choose_programs(&mut skel, &options.boundary, options.identity());
+        skel.maps
+            .sandboxes
+            .set_max_entries(options.max_sandboxes)
+            .context("cannot make room for sandboxes")?;
 
         let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
         let mut half = {
             let data = skel.maps.data_data.as_mut();
             data.context("the kernel half has no data")?
                 .nr_function_cpus = cpus;
-            Self { skel, link: None }
+            Self {
+                skel,
+                link: None,
+                left_out: LeftOut::default(),
+            }
         };
         half.set_slice(slice);
         for (id, function) in sandboxes {
-            half.add_sandbox(*id, *function)?;
+            half.add_sandbox(*id, *function);
         }
         let skel = &mut half.skel;
         half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
@@ -190,35 +204,54 @@ impl<'object> KernelHalf<'object> {
         }
     }
 
-    /// Tells the kernel half that the cgroup `id` is a sandbox of `function`.
-    ///
-    /// # Errors
-    ///
-    /// There are too many of them, or no memory.
-    pub fn add_sandbox(&mut self, id: u64, function: u64) -> Result<()> {
+    /// Tells the kernel half that the cgroup `id` is a sandbox of `function`. Where
+    /// there is no room for it, that is said, and it becomes one when another goes.
+    pub fn add_sandbox(&mut self, id: u64, function: u64) {
+        match self.put_sandbox(id, function) {
+            Ok(()) => self.take_left_out(),
+            Err(error) => self.left_out.add(id, function, &error),
+        }
+    }
+
+    /// Tells the kernel half that the cgroup `id` is no sandbox any more.
+    pub fn remove_sandbox(&mut self, id: u64) {
+        if self.left_out.remove(id) {
+            return;
+        }
+        let map = &self.skel.maps.sandboxes;
+        let removed = map
+            .delete(&id.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound));
+        if let Err(error) = removed {
+            // No task is in it any more, so that nobody looks for it.
+            warn!("cannot tell the kernel half that a sandbox is gone: {error}");
+        }
+        self.take_left_out();
+    }
+
+    /// There has been room: takes as many of those left out as there is room for now.
+    fn take_left_out(&mut self) {
+        while let Some((id, function)) = self.left_out.first() {
+            if self.put_sandbox(id, function).is_err() {
+                break;
+            }
+            self.left_out.remove(id);
+        }
+        self.count_sandbox_change();
+    }
+
+    /// Returns how many sandboxes there is no room for.
+    pub fn sandboxes_left_out(&self) -> usize {
+        self.left_out.len()
+    }
+
+    fn put_sandbox(&self, id: u64, function: u64) -> libbpf_rs::Result<()> {
         let map = &self.skel.maps.sandboxes;
         // The last field of `struct sandbox` is the function; the others begin at 0.
         let mut value = vec![0; map.value_size() as usize - size_of::<u64>()];
         value.extend(function.to_ne_bytes());
         map.update(&id.to_ne_bytes(), &value, MapFlags::NO_EXIST)
             .or_else(|error| ignore(error, ErrorKind::AlreadyExists))
-            .context("cannot tell the kernel half of another sandbox")?;
-        self.count_sandbox_change();
-        Ok(())
-    }
-
-    /// Tells the kernel half that the cgroup `id` is no sandbox any more.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
-    pub fn remove_sandbox(&mut self, id: u64) -> Result<()> {
-        let map = &self.skel.maps.sandboxes;
-        map.delete(&id.to_ne_bytes())
-            .or_else(|error| ignore(error, ErrorKind::NotFound))
-            .context("cannot tell the kernel half that a sandbox is gone")?;
-        self.count_sandbox_change();
-        Ok(())
     }
 
     /// Has tasks look anew for the sandbox that they are in.
@@ -379,8 +412,44 @@ impl<'object> KernelHalf<'object> {
     /// It has ended with an error; the kernel's dump goes to standard error.
     pub fn unload(&mut self) -> Result<UserExitInfo> {
         drop(self.link.take());
-        uei_report!(&self.skel, uei)
+        let info = uei_read!(&self.skel, uei);
+        // It panics if standard error cannot be written: then nobody can be told.
+        match catch_unwind(AssertUnwindSafe(|| info.report())) {
+            Ok(reported) => reported?,
+            Err(_) if self.has_failed() => bail!("cannot say why the scheduler has ended"),
+            Err(_) => {}
+        }
+        Ok(info)
     }
+
+    /// Returns whether it has ended otherwise than somebody asked for.
+    fn has_failed(&self) -> bool {
+        let data = self.skel.maps.data_data.as_ref();
+        data.is_none_or(|data| data.uei.kind > ScxExitKind::UnregKern as i32)
+    }
+}
+
+/// Returns what the kernel half must know of the kernel's configuration, in the form of
+/// its file: with it, nobody needs the file, which is not there on every machine.
+fn kernel_config() -> Result<CString> {
+    // A task has this field with preemptible RCU only.
+    let preemptible = compat::struct_has_field("task_struct", "rcu_read_lock_nesting")?;
+    let value = if preemptible { 'y' } else { 'n' };
+    Ok(CString::new(format!("CONFIG_PREEMPT_RCU={value}\n"))?)
+}
+
+/// Returns libbpf's options: the user's, and the configuration if the user has none.
+/// They are good for as long as that is.
+fn open_options(options: &Options, kernel_config: &CStr) -> bpf_object_open_opts {
+    let given = options.libbpf.clone().into_bpf_open_opts();
+    let mut open = given.unwrap_or_else(|| bpf_object_open_opts {
+        sz: size_of::<bpf_object_open_opts>() as size_t,
+        ..bpf_object_open_opts::default()
+    });
+    if open.kconfig.is_null() {
+        open.kconfig = kernel_config.as_ptr();
+    }
+    open
 }
 
 fn ignore(error: libbpf_rs::Error, kind: ErrorKind) -> libbpf_rs::Result<()> {
@@ -460,7 +529,7 @@ fn show_libbpf_messages() {
     };
     let skipped = messages.len().saturating_sub(SHOWN_MESSAGES);
     for message in &messages[skipped..] {
-        eprintln!("{message}");
+        crate::note(message);
     }
     messages.clear();
 }

@@ -26,6 +26,7 @@ pub struct Learning {
     file: Option<PathBuf>,
     since_refresh: u32,
     since_save: u32,
+    complained: bool,
 }
 
 impl Learning {
@@ -38,6 +39,7 @@ impl Learning {
             file,
             since_refresh: REFRESH_EVERY, // what was restored is told at once
             since_save: 0,
+            complained: false,
         }
     }
 
@@ -77,7 +79,10 @@ impl Learning {
             match change {
                 Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
                 Change::Strangers(id) => kernel.set_strangers(id),
-                Change::Function(function, id) => kernel.set_function_table(function, id)?,
+                Change::Function(function, id) => {
+                    let told = kernel.set_function_table(function, id);
+                    told.unwrap_or_else(|error| self.complain(&error));
+                }
                 Change::Forgotten(function) => kernel.forget_function(function)?,
             }
         }
@@ -85,6 +90,14 @@ impl Learning {
             info!("functions are ranked by what was learned from now on");
         }
         Ok(())
+    }
+
+    /// Says once that a function keeps the rank that it had, or a stranger's.
+    fn complain(&mut self, error: &anyhow::Error) {
+        if !self.complained {
+            self.complained = true;
+            warn!("{error:#}: functions that this happens to keep the rank that they had");
+        }
     }
 
     /// Saves what is known, if there is a file for it. That it cannot be saved is

@@ -12,6 +12,7 @@ mod hint_command;
 mod iat;
 mod kernel;
 mod learn;
+mod left_out;
 mod options;
 mod preflight;
 mod shards;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use scx_utils::build_id;
-use tracing::{info, Level};
+use tracing::{info, warn, Level};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -44,10 +45,16 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{NAME}: {error:#}");
+            note(&format!("{NAME}: {error:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Writes one line to standard error. That it cannot be written, because a disk is
+/// full or a terminal has gone, is no reason to stop scheduling.
+fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -57,8 +64,7 @@ fn run(options: &Options) -> Result<()> {
         None => {}
     }
     if options.version {
-        println!("{NAME} {}", version());
-        return Ok(());
+        return writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version");
     }
     if options.help_stats {
         return stats::server_data().describe_meta(&mut io::stdout(), None);
@@ -98,7 +104,11 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
         options.hints.hint_listen.is_some(),
     );
     if let Some(interval) = options.stats {
-        std::thread::spawn(move || stats::monitor(interval));
+        std::thread::spawn(move || {
+            if let Err(error) = stats::monitor(interval) {
+                warn!("no more statistics are printed: {error:#}");
+            }
+        });
     }
     let mut hints = options.hints.listen()?;
     loop {

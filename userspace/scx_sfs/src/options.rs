@@ -139,6 +139,12 @@ pub struct Options {
     #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
     pub cgroup: Vec<SandboxPattern>,
 
+    /// Most sandboxes at a time; what runs in those beyond that is no function until
+    /// others are gone [1..=1048576].
+    #[arg(long, value_name = "N", default_value = "65536",
+          value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub max_sandboxes: u32,
+
     /// What tells one function from another where no hint names it; by default
     /// cgroup with --cgroup, else comm.
     #[arg(long, value_enum, value_name = "BY")]

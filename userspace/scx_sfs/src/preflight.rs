@@ -5,10 +5,14 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{bail, Context, Result};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{set_print, PrintLevel};
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
+use tracing::debug;
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+const STATE: &str = "/sys/kernel/sched_ext/state";
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Checks that this kernel, and this user, can load the scheduler.
@@ -17,7 +21,7 @@ const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 ///
 /// What is missing, and what to do.
 pub fn check() -> Result<()> {
-    if !Path::new(SCHED_EXT).exists() {
+    if !Path::new(STATE).exists() {
         bail!(
             "this kernel ({}) has no sched_ext: boot one of version 6.16 or later with \
              CONFIG_SCHED_CLASS_EXT=y (kernel-config/check tells what a kernel lacks)",
@@ -37,12 +41,29 @@ pub fn check() -> Result<()> {
              scx_sfs as root, or as the service that `make install` sets up"
         );
     }
-    check_no_other_scheduler()
+    check_no_other_scheduler()?;
+    check_types()
+}
+
+/// Checks that the kernel's type information can be read: the libraries that need it
+/// panic without.
+fn check_types() -> Result<()> {
+    set_print(Some((PrintLevel::Debug, log_libbpf)));
+    let types = Btf::from_vmlinux();
+    types.map(drop).with_context(|| {
+        format!(
+            "the kernel's type information in {VMLINUX_BTF} cannot be read (has something \
+             been mounted there?)"
+        )
+    })
+}
+
+fn log_libbpf(_: PrintLevel, message: String) {
+    debug!("{}", message.trim_end());
 }
 
 fn check_no_other_scheduler() -> Result<()> {
-    let path = format!("{SCHED_EXT}/state");
-    let state = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let state = fs::read_to_string(STATE).with_context(|| format!("cannot read {STATE}"))?;
     if state.trim() == "disabled" {
         return Ok(());
     }

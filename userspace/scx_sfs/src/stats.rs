@@ -59,6 +59,8 @@ pub struct Metrics {
     pub merged: u64,
     #[stat(desc = "Cgroups known as sandboxes (--cgroup)")]
     pub sandboxes: u64,
+    #[stat(desc = "Of these, those that there is no room for (--max-sandboxes)")]
+    pub sandboxes_left_out: u64,
     #[stat(desc = "Functions that something has been learned of (--policy learned)")]
     pub functions: u64,
     #[stat(desc = "Rank tables that they share; 0 as long as nothing is ranked")]
@@ -139,6 +141,7 @@ impl Metrics {
             begun_by_idle: sum(sfs_counter_SFS_BEGUN_IDLE),
             merged: sum(sfs_counter_SFS_MERGED),
             sandboxes,
+            sandboxes_left_out: 0,
             functions: 0,
             rank_tables: 0,
             filter_starts: starts,
@@ -170,6 +173,14 @@ impl Metrics {
             hints_failed: hints.failed,
             hints_malformed: hints.malformed,
             hints_dropped: hints.dropped,
+            ..self
+        }
+    }
+
+    /// Adds how many of the sandboxes there is no room for.
+    pub fn with_left_out(self, sandboxes: usize) -> Self {
+        Self {
+            sandboxes_left_out: sandboxes as u64,
             ..self
         }
     }

@@ -7,6 +7,7 @@ use crate::plan::Size;
 use crate::write;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -102,8 +103,10 @@ impl Cli {
         match self.command {
             Command::Run(args) => run(&args),
             Command::List => {
+                let mut out = std::io::stdout().lock();
                 for figure in figures::all() {
-                    println!("{:9} {}", figure.id, figure.title);
+                    writeln!(out, "{:9} {}", figure.id, figure.title)
+                        .context("cannot print the list")?;
                 }
                 Ok(ExitCode::SUCCESS)
             }
@@ -244,13 +247,14 @@ fn markdown(args: &MarkdownArgs) -> Result<ExitCode> {
             figures.display()
         );
     }
-    std::fs::write(path, filled).with_context(|| format!("cannot write {}", path.display()))?;
+    write::whole(path, filled.as_bytes())?;
     say(&format!("{count} figures filled into {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn say(text: &str) {
-    eprintln!("paper: {text}");
+/// Says it on standard error; that nobody can read it is no reason to stop.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "paper: {text}");
 }
 
 #[cfg(test)]

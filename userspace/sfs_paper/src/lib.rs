@@ -7,6 +7,8 @@
 //! puts tables ([`table`]) and pictures ([`chart`]) into files, and into
 //! `docs/results.md`: no figure there is typed by hand.
 
+#![forbid(unsafe_code)]
+
 pub mod chart;
 pub mod cli;
 pub mod data;

@@ -7,7 +7,7 @@ fn main() -> ExitCode {
     sfs_paper::cli::Cli::parse()
         .execute()
         .unwrap_or_else(|error| {
-            eprintln!("paper: {error:#}");
+            sfs_paper::cli::say(&format!("{error:#}"));
             ExitCode::FAILURE
         })
 }

@@ -20,9 +20,19 @@ pub fn figure(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measure
         std::fs::remove_dir_all(&fresh).with_context(cannot)?;
     }
     std::fs::create_dir_all(&fresh).with_context(cannot)?;
-    let put = |name: String, content: &[u8]| {
-        std::fs::write(fresh.join(name), content).with_context(cannot)
-    };
+    if let Err(error) = fill_folder(&fresh, figure, drawn, measured) {
+        // Half of a figure is of no use to anybody.
+        let _ = std::fs::remove_dir_all(&fresh);
+        return Err(error).with_context(cannot);
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(cannot)?;
+    }
+    std::fs::rename(&fresh, folder).with_context(cannot)
+}
+
+fn fill_folder(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> Result<()> {
+    let put = |name: String, content: &[u8]| std::fs::write(folder.join(name), content);
     for table in &drawn.tables {
         put(format!("table-{}.csv", table.name), &table.csv()?)?;
     }
@@ -31,10 +41,24 @@ pub fn figure(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measure
         put(format!("{}.csv", chart.name), &chart.csv()?)?;
     }
     put(TEXT.to_string(), text(figure, drawn, measured).as_bytes())?;
-    if folder.exists() {
-        std::fs::remove_dir_all(folder).with_context(cannot)?;
-    }
-    std::fs::rename(&fresh, folder).with_context(cannot)
+    Ok(())
+}
+
+/// Writes `content` to `path`, which has the old content or the new one, whatever
+/// happens on the way.
+///
+/// # Errors
+/// If it cannot be written; then it has the old content.
+pub fn whole(path: &Path, content: &[u8]) -> Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    std::fs::write(&new, content)
+        .and_then(|()| std::fs::rename(&new, path))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&new);
+        })
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The figure as Markdown; pictures are named as in its folder.
@@ -153,7 +177,8 @@ fn adopt(text: &str, id: &str, folder: &Path, pictures: &Path) -> Result<String>
         }
         let own = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{id}-{own}");
-        std::fs::copy(&path, pictures.join(&name)).with_context(cannot)?;
+        let picture = std::fs::read(&path).with_context(cannot)?;
+        whole(&pictures.join(&name), &picture).with_context(cannot)?;
         let target = base.join(&name);
         adopted = adopted.replace(&format!("({own})"), &format!("({})", target.display()));
     }
@@ -187,6 +212,18 @@ mod tests {
                 .0,
             want
         );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_its_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.md");
+        whole(&path, b"old").unwrap();
+        // What stands in the way stands in for a full disk.
+        std::fs::create_dir(dir.path().join("results.md.new")).unwrap();
+        let said = whole(&path, b"new").unwrap_err().to_string();
+        assert!(said.contains("cannot write") && said.contains("results.md"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! Source of the protocol: AWS Lambda developer guide, "Using the Lambda runtime
 //! API for custom runtimes" (version 2018-06-01).
 
+#![forbid(unsafe_code)]
+
 pub mod function;
 pub mod hint;
 pub mod http;

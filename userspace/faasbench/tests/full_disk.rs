@@ -1,0 +1,176 @@
+//! A disk that is full: one sentence, nothing half written, and what has been measured
+//! is not lost.
+
+use nix::sched::{unshare, CloneFlags};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TRACE: &str = "arrival_us,function,phases\n0,f,cpu:2000\n1000,g,cpu:1000\n";
+
+fn faasbench(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_faasbench"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// Runs it, which must fail; returns the sentence that it says.
+fn fail(folder: &Path, arguments: &str) -> String {
+    let output = faasbench(folder, arguments);
+    let error = String::from_utf8_lossy(&output.stderr).trim().to_string();
+    assert_eq!(output.status.code(), Some(1), "{arguments}: {error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
+}
+
+fn succeed(folder: &Path, arguments: &str) {
+    let output = faasbench(folder, arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments}: {error}");
+}
+
+/// Whether a replay can be tried here; says so if not.
+fn can_replay() -> bool {
+    let permitted = faasbench::replay::realtime::permitted();
+    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
+    let ready = permitted && matches!(state.trim(), "" | "disabled");
+    if !ready {
+        eprintln!("skipped: no real-time priority, or a sched_ext scheduler is loaded");
+    }
+    ready
+}
+
+/// A run of the trace into the folder out, on all CPUs.
+fn run() -> String {
+    let cpus = std::thread::available_parallelism().unwrap();
+    format!("run --trace t.csv --scheduler eevdf --cpus {cpus} --out out")
+}
+
+/// Does `test` with a folder on a disk of 1 MiB, which only it sees; says so where that
+/// cannot be had.
+fn with_small_disk(test: impl FnOnce(&Path) + Send) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    // A thread may have mounts of its own, and its children see them.
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            if !mount_small_disk(path) {
+                return eprintln!("skipped: only root can mount a small disk");
+            }
+            test(path);
+            let _ = Command::new("umount").arg(path).status();
+        });
+        run.join().unwrap();
+    });
+}
+
+fn mount_small_disk(path: &Path) -> bool {
+    let mount = |arguments: &[&str]| {
+        let status = Command::new("mount").args(arguments).status();
+        status.is_ok_and(|status| status.success())
+    };
+    unshare(CloneFlags::CLONE_NEWNS).is_ok()
+        && mount(&["--make-rprivate", "/"])
+        && mount(&[
+            "-t",
+            "tmpfs",
+            "-o",
+            "size=1m",
+            "none",
+            &path.to_string_lossy(),
+        ])
+}
+
+/// Fills the disk at `path` but for `spare` bytes.
+fn fill(path: &Path, spare: u64) {
+    let ballast = path.join("ballast");
+    let mut file = std::fs::File::create(&ballast).unwrap();
+    // It fails at the end.
+    let _ = std::io::copy(&mut std::io::repeat(0), &mut file);
+    let length = file.metadata().unwrap().len();
+    file.set_len(length.saturating_sub(spare)).unwrap();
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_run_is_refused_before_it_is_measured() {
+    with_small_disk(|disk| {
+        if !can_replay() {
+            return;
+        }
+        std::fs::write(disk.join("t.csv"), TRACE).unwrap();
+        std::fs::create_dir(disk.join("out")).unwrap();
+        fill(disk, 8192);
+        let said = fail(disk, &run());
+        assert!(said.contains("KiB of room"), "{said}");
+        assert!(said.contains("No space left"), "{said}");
+        assert!(names(&disk.join("out")).is_empty());
+        fill(disk, 256 << 10);
+        succeed(disk, &run());
+        assert_eq!(names(&disk.join("out")), ["eevdf.csv", "eevdf.json"]);
+    });
+}
+
+#[test]
+fn traces_and_reports_are_whole_or_not_there() {
+    with_small_disk(|disk| {
+        std::fs::write(disk.join("t.csv"), TRACE).unwrap();
+        succeed(
+            disk,
+            "summarize --lost crashed --scheduler x --trace t.csv --cpus 1 -o x.json",
+        );
+        std::fs::create_dir(disk.join("out")).unwrap();
+        std::fs::write(disk.join("out/report.html"), "old").unwrap();
+        fill(disk, 4096);
+        for arguments in [
+            "report x.json --out out",
+            "gen table1 --invocations 2000 --load 0.9 --cpus 2 -o out/trace.csv",
+        ] {
+            let said = fail(disk, arguments);
+            assert!(said.contains("No space left"), "{arguments}: {said}");
+        }
+        let left = names(&disk.join("out"));
+        assert!(!left.iter().any(|name| name.ends_with(".tmp")), "{left:?}");
+        assert!(!left.iter().any(|name| name == "trace.csv"), "{left:?}");
+        let report = std::fs::read(disk.join("out/report.html")).unwrap();
+        assert_eq!(report, b"old");
+    });
+}
+
+#[test]
+fn what_was_measured_is_printed_if_it_cannot_be_written() {
+    if !can_replay() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    std::fs::write(folder.join("t.csv"), TRACE).unwrap();
+    std::fs::create_dir(folder.join("out")).unwrap();
+    // A device is written as it is: this one is full, which only shows at the end.
+    std::os::unix::fs::symlink("/dev/full", folder.join("out/eevdf.csv")).unwrap();
+    let output = faasbench(folder, &run());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("eevdf.csv") && said.contains("No space left"),
+        "{said}"
+    );
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["trace"]["invocations"], 2);
+    assert!(printed["makespan_ms"].as_f64().unwrap() > 0.0);
+    // The other file is whole.
+    let text = std::fs::read(folder.join("out/eevdf.json")).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap(),
+        printed
+    );
+}

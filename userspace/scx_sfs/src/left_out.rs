@@ -1,0 +1,76 @@
+//! Sandboxes that the kernel half has no room for, or no memory.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use tracing::warn;
+
+/// Sandboxes that wait for others to go, with their functions. What runs in them is
+/// no function meanwhile: it runs in FAIR.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    waiting: BTreeMap<u64, u64>,
+    complained: bool,
+}
+
+impl LeftOut {
+    /// Leaves a sandbox out, and says why, if none has been so far.
+    pub fn add(&mut self, id: u64, function: u64, error: &dyn Display) {
+        self.waiting.insert(id, function);
+        if !self.complained {
+            self.complained = true;
+            warn!(
+                "no room for another sandbox ({error}): what runs there is no function until \
+                 others are gone; --max-sandboxes makes more room"
+            );
+        }
+    }
+
+    /// Forgets the sandbox `id`. Returns false if it is not one that was left out.
+    pub fn remove(&mut self, id: u64) -> bool {
+        let found = self.waiting.remove(&id).is_some();
+        self.complained &= !self.waiting.is_empty();
+        found
+    }
+
+    /// Returns the id and the function of the one that comes next: the oldest, as far as
+    /// ids tell.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.waiting
+            .first_key_value()
+            .map(|(id, function)| (*id, *function))
+    }
+
+    /// Returns how many are left out.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_left_out_wait_for_their_turn() {
+        let mut left_out = LeftOut::default();
+        left_out.add(7, 70, &"full");
+        left_out.add(5, 50, &"full");
+        left_out.add(9, 90, &"full");
+        assert_eq!((left_out.len(), left_out.first()), (3, Some((5, 50))));
+        assert!(left_out.remove(7));
+        assert!(!left_out.remove(8));
+        assert!(left_out.remove(5));
+        assert_eq!((left_out.len(), left_out.first()), (1, Some((9, 90))));
+    }
+
+    #[test]
+    fn a_shortage_is_told_of_once() {
+        let mut left_out = LeftOut::default();
+        left_out.add(1, 1, &"full");
+        left_out.remove(2);
+        assert!(left_out.complained);
+        left_out.remove(1);
+        assert!(!left_out.complained);
+    }
+}
