@@ -71,16 +71,20 @@ impl<'a> Bench<'a> {
     }
 
     /// Loads the scheduler with the given options, a line of words, and those that the
-    /// environment has for all cases.
+    /// environment has for all cases (`tests/run --with`).
     ///
     /// # Errors
     ///
     /// It does not load.
     pub fn load(&self, options: &str) -> Result<Scheduler> {
         let more = std::env::var("SFS_BEHAVIOUR_WITH").unwrap_or_default();
-        let words = options.split_whitespace().chain(more.split_whitespace());
-        let options: Vec<&str> = words.collect();
-        Scheduler::start(self.scx_sfs, &options)
+        let mut all: Vec<&str> = options.split_whitespace().collect();
+        let option = more.split_whitespace().next();
+        // What a case itself asks for stands.
+        if option.is_some_and(|option| !all.contains(&option)) {
+            all.extend(more.split_whitespace());
+        }
+        Scheduler::start(self.scx_sfs, &all)
     }
 
     /// Keeps all CPUs busy with FAIR work: one hog for each, all of them demoted.

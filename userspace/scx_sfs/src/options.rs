@@ -86,7 +86,7 @@ pub struct Options {
     pub fair_max_wait_ms: u64,
 
     /// How many queues FILTER is split into, by last-level cache [auto, 1..=64]; auto: one
-    /// up to 64 CPUs. Across queues the order of arrival holds within 2 ms and a few
+    /// up to 64 CPUs. Never more than CPUs. Across queues the order of arrival holds within 2 ms and a few
     /// dispatches.
     #[arg(long, value_name = "N", default_value = "auto")]
     pub filter_shards: Shards,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use scx_utils::{Topology, NR_CPU_IDS};
 use tracing::warn;
 
@@ -62,8 +62,7 @@ pub struct Partition {
 ///
 /// # Errors
 ///
-/// There are fewer CPUs than shards, or nobody knows where the CPUs are and a number of
-/// shards is asked for.
+/// Nobody knows where the CPUs are, and a number of shards is asked for.
 pub fn partition(wanted: Shards) -> Result<Partition> {
     let small = *NR_CPU_IDS <= CPUS_OF_ONE_QUEUE;
     if wanted == Shards::Number(1) || (wanted == Shards::Auto && small) {
@@ -82,7 +81,16 @@ pub fn partition(wanted: Shards) -> Result<Partition> {
         }
     };
     places.sort_unstable();
-    split(&places, wanted).map(|shards| assign(&shards))
+    if let Shards::Number(number) = wanted {
+        if number > places.len() {
+            // No error: CPUs may have been taken offline, and scheduling has to go on.
+            warn!(
+                "--filter-shards {number} is more than the {} CPUs that are online: one shard for each",
+                places.len()
+            );
+        }
+    }
+    Ok(assign(&split(&places, wanted)))
 }
 
 fn places_of(topology: &Topology) -> Vec<Place> {
@@ -96,26 +104,19 @@ fn places_of(topology: &Topology) -> Vec<Place> {
     .collect()
 }
 
-/// Splits `places`, which are in order.
-fn split(places: &[Place], wanted: Shards) -> Result<Vec<&[Place]>> {
+/// Splits `places`, which are in order; none of the shards is empty.
+fn split(places: &[Place], wanted: Shards) -> Vec<&[Place]> {
     match wanted {
-        Shards::Number(number) => {
-            ensure!(
-                number <= places.len(),
-                "--filter-shards {number} is more than this machine's {} CPUs",
-                places.len()
-            );
-            Ok(equal_parts(places, number))
-        }
-        Shards::Auto if places.len() <= CPUS_OF_ONE_QUEUE => Ok(vec![places]),
+        Shards::Number(number) => equal_parts(places, number.min(places.len())),
+        Shards::Auto if places.len() <= CPUS_OF_ONE_QUEUE => vec![places],
         Shards::Auto => {
             let shards = by_cache(places);
             let most = SFS_MAX_SHARDS as usize;
-            Ok(if shards.len() > most {
+            if shards.len() > most {
                 equal_parts(places, most)
             } else {
                 shards
-            })
+            }
         }
     }
 }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     fn sizes(places: &[Place], wanted: Shards) -> Vec<usize> {
-        let shards = split(places, wanted).expect("enough CPUs");
+        let shards = split(places, wanted);
         shards.iter().map(|shard| shard.len()).collect()
     }
 
@@ -227,9 +228,8 @@ mod tests {
     }
 
     #[test]
-    fn more_shards_than_cpus_are_refused() {
-        let error = split(&machine(1, 1, 4), Shards::Number(5)).expect_err("too many");
-        assert!(error.to_string().contains("4 CPUs"), "{error}");
+    fn there_are_no_more_shards_than_cpus() {
+        assert_eq!(sizes(&machine(1, 1, 4), Shards::Number(5)), [1; 4]);
     }
 
     #[test]
@@ -248,8 +248,8 @@ mod tests {
             number in proptest::option::of(1usize..=64),
         ) {
             let places = machine(nodes, caches, cpus);
-            let wanted = number.map_or(Shards::Auto, |n| Shards::Number(n.min(places.len())));
-            let shards = split(&places, wanted).expect("enough CPUs");
+            let wanted = number.map_or(Shards::Auto, Shards::Number);
+            let shards = split(&places, wanted);
             prop_assert_eq!(&shards.concat(), &places);
             prop_assert!(shards.len() <= SFS_MAX_SHARDS as usize);
             prop_assert!(shards.iter().all(|shard| !shard.is_empty()));
