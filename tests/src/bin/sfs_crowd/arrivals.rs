@@ -16,6 +16,10 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// What each uses of CPU time.
 const BURST: Duration = Duration::from_micros(1);
 
+/// Most that may be under way: a machine that is too slow gets fewer a second, not ever
+/// more at a time.
+const MOST: u64 = 1000;
+
 /// Starts `rate` threads a second for `seconds`, of `functions` names in turn.
 ///
 /// # Errors
@@ -29,7 +33,8 @@ pub fn run(rate: u32, seconds: u32, functions: u32) -> Result<()> {
     while started < all {
         next += PERIOD;
         sleep_until(next);
-        let due = all.min((now() - start).as_nanos() as u64 * u64::from(rate) / 1_000_000_000);
+        let wanted = (now() - start).as_nanos() as u64 * u64::from(rate) / 1_000_000_000;
+        let due = all.min(wanted).min(ended.load(Relaxed) + MOST);
         for number in started..due {
             start_one(number, functions, &ended)?;
         }
