@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,15 @@ use crate::kernel::KernelHalf;
 /// (docs/policy.md).
 const REFRESH_EVERY: u32 = 100;
 
+/// Making them takes one part in so many of one CPU at most: with a hundred functions it
+/// is a matter of milliseconds, and of as many in a second as there are hundreds of
+/// completions.
+const REFRESH_SHARE: u32 = 200;
+
+/// But they are not older than this: the first after a start may be those of very many
+/// functions.
+const REFRESH_AFTER: Duration = Duration::from_secs(5);
+
 /// Completions after which what is known is saved, besides at the end.
 const SAVE_EVERY: u32 = 10_000;
 
@@ -27,6 +37,24 @@ pub struct Learning {
     since_refresh: u32,
     since_save: u32,
     complained: bool,
+    pace: Pace,
+}
+
+/// Keeps something that takes long from being done too often.
+#[derive(Debug, Default)]
+struct Pace {
+    not_before: Option<Instant>,
+}
+
+impl Pace {
+    fn is_due(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|time| now >= time)
+    }
+
+    /// It has been done, from `begin` to `end`.
+    fn done(&mut self, begin: Instant, end: Instant) {
+        self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * (end - begin)));
+    }
 }
 
 impl Learning {
@@ -40,6 +68,7 @@ impl Learning {
             since_refresh: REFRESH_EVERY, // what was restored is told at once
             since_save: 0,
             complained: false,
+            pace: Pace::default(),
         }
     }
 
@@ -63,9 +92,11 @@ impl Learning {
         let count = completions.len() as u32;
         self.since_refresh += count;
         self.since_save += count;
-        if self.since_refresh >= REFRESH_EVERY {
+        let begin = Instant::now();
+        if self.since_refresh >= REFRESH_EVERY && self.pace.is_due(begin) {
             self.since_refresh = 0;
             self.tell(kernel)?;
+            self.pace.done(begin, Instant::now());
         }
         if self.since_save >= SAVE_EVERY {
             self.save();
@@ -285,6 +316,19 @@ mod tests {
     fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
         let mut learning = Learning::new(Some("/nowhere/at/all".into()));
         learning.save();
+    }
+
+    #[test]
+    fn what_takes_long_is_done_seldom() {
+        let start = Instant::now();
+        let ms = |ms| start + Duration::from_millis(ms);
+        let mut pace = Pace::default();
+        assert!(pace.is_due(start));
+        pace.done(ms(0), ms(5));
+        assert!(!pace.is_due(ms(1004)));
+        assert!(pace.is_due(ms(1005)));
+        pace.done(ms(0), ms(1000));
+        assert!(pace.is_due(ms(6000)));
     }
 
     #[test]

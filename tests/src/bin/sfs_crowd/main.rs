@@ -1,0 +1,134 @@
+//! Crowds of tasks that keep a machine in a state worth measuring: queues of a given
+//! length, many sleepers, arrivals at a rate, groups that exchange messages. For
+//! `scripts/overhead` and `tests/stress`; as root, in a virtual machine.
+
+mod arrivals;
+mod costs;
+mod messages;
+mod sleepers;
+mod system;
+mod turns;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// A crowd of tasks to measure a scheduler with.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Options {
+    #[command(subcommand)]
+    crowd: Crowd,
+}
+
+#[derive(Debug, Subcommand)]
+enum Crowd {
+    /// So many tasks that want to run, all the time, until it is killed. Says "ready"
+    /// once they do.
+    Turns {
+        /// Tasks that want to run at any time, those that do included.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        tasks: u32,
+        /// CPU time of a turn in microseconds.
+        #[arg(long, default_value = "20", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+        burst_us: u64,
+        /// How a turn ends.
+        #[arg(long, value_enum, default_value = "block")]
+        end: End,
+        /// Threads that run and end before, for a scheduler to learn from.
+        #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+        rehearse: u32,
+    },
+    /// So many threads that sleep, until it is killed. Says "ready" once they do.
+    Sleepers {
+        /// How many.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+        tasks: u32,
+    },
+    /// Threads that start, use a little CPU time and end, at a rate. Prints how many there
+    /// were, and how many a second.
+    Arrivals {
+        /// Threads a second.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        rate: u32,
+        /// Seconds.
+        #[arg(long, default_value = "10", value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+        /// Names among them, for schedulers that tell functions by their names.
+        #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        functions: u32,
+    },
+    /// What each BPF program of a scheduler takes, from the kernel's BPF statistics. Prints
+    /// a line for each: name, calls, mean and typical nanoseconds of a call.
+    Costs {
+        /// Programs whose names begin so.
+        #[arg(long, default_value = "sfs_")]
+        prefix: String,
+        /// Seconds.
+        #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+    },
+    /// Groups of processes in which each sender sends to each receiver, through socket
+    /// pairs. Prints the milliseconds from the first message to the last.
+    Messages {
+        /// Groups.
+        #[arg(long, default_value = "4", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        groups: u32,
+        /// Senders, and as many receivers, in a group.
+        #[arg(long, default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
+        pairs: u32,
+        /// Messages of 100 bytes from each sender to each receiver.
+        #[arg(long, default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        messages: u32,
+    },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum End {
+    /// The thread wakes up another one and sleeps.
+    Block,
+    /// The process forks the next one and ends.
+    Fork,
+}
+
+fn main() -> ExitCode {
+    let result = match Options::parse().crowd {
+        Crowd::Turns {
+            tasks,
+            burst_us,
+            end,
+            rehearse,
+        } => {
+            let burst = Duration::from_micros(burst_us);
+            system::become_real_time()
+                .and_then(|()| arrivals::rehearse(rehearse, burst))
+                .and_then(|()| match end {
+                    End::Block => turns::block(tasks, burst),
+                    End::Fork => turns::fork(tasks, burst),
+                })
+        }
+        Crowd::Sleepers { tasks } => system::become_real_time().and_then(|()| sleepers::run(tasks)),
+        Crowd::Arrivals {
+            rate,
+            seconds,
+            functions,
+        } => system::become_real_time().and_then(|()| arrivals::run(rate, seconds, functions)),
+        Crowd::Costs { prefix, seconds } => {
+            system::become_real_time().and_then(|()| costs::run(&prefix, seconds))
+        }
+        Crowd::Messages {
+            groups,
+            pairs,
+            messages,
+        } => messages::run(groups, pairs, messages),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sfs_crowd: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A queue of constant length: as many tasks want to run at any time as were asked for.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use crossbeam::queue::SegQueue;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{signal, SigHandler, Signal};
+use nix::unistd::{fork as fork_process, ForkResult};
+
+use crate::system::{burn, now, ready, sleep_until, spawn};
+
+/// Sleepers that are kept for each CPU, so that one who wants to sleep always finds
+/// another to wake up: more than can be between the two at a time.
+const SPARE: usize = 4;
+
+/// `tasks` threads want to run at any time. Each uses `burst`, wakes up one that
+/// sleeps, and sleeps itself.
+///
+/// # Errors
+///
+/// There cannot be so many threads.
+pub fn block(tasks: u32, burst: Duration) -> Result<()> {
+    let tasks = tasks as usize;
+    let all = tasks + SPARE * thread::available_parallelism()?.get();
+    let asleep = Arc::new(SegQueue::new());
+    for number in 0..all {
+        let asleep = Arc::clone(&asleep);
+        spawn(move || take_turns(&asleep, burst)).with_context(|| format!("{number} of {all}"))?;
+    }
+    wait_for_length(&asleep, all);
+    for _ in 0..tasks {
+        if let Some(one) = asleep.pop() {
+            one.unpark();
+        }
+    }
+    ready()
+}
+
+fn take_turns(asleep: &SegQueue<Thread>, burst: Duration) {
+    asleep.push(thread::current());
+    thread::park();
+    loop {
+        burn(burst);
+        match asleep.pop() {
+            Some(next) => {
+                asleep.push(thread::current());
+                next.unpark();
+                thread::park();
+            }
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn wait_for_length(queue: &SegQueue<Thread>, length: usize) {
+    while queue.len() < length {
+        sleep_until(now() + Duration::from_millis(5));
+    }
+}
+
+/// `tasks` processes want to run at any time. Each uses `burst`, forks the next one,
+/// and ends.
+///
+/// # Errors
+///
+/// There cannot be so many processes.
+pub fn fork(tasks: u32, burst: Duration) -> Result<()> {
+    // What has ended is nobody's business: init would have to wait for each.
+    set_child_subreaper(true).context("cannot adopt orphans")?;
+    // SAFETY: no handler is installed.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }.context("cannot ignore SIGCHLD")?;
+    for number in 0..tasks {
+        // SAFETY: the process has a single thread.
+        match unsafe { fork_process() }.with_context(|| format!("fork {number} of {tasks}"))? {
+            ForkResult::Child => run_chain(burst),
+            ForkResult::Parent { .. } => {}
+        }
+    }
+    ready()
+}
+
+fn run_chain(burst: Duration) -> ! {
+    loop {
+        burn(burst);
+        // SAFETY: the process has a single thread.
+        match unsafe { fork_process() } {
+            Ok(ForkResult::Child) => {}
+            Ok(ForkResult::Parent { .. }) => break,
+            Err(error) => eprintln!("sfs_crowd: {}", io::Error::from(error)),
+        }
+    }
+    // SAFETY: ends the process; nothing is left to be flushed.
+    unsafe { libc::_exit(0) }
+}
