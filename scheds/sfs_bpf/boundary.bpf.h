@@ -313,8 +313,9 @@ struct {
  * it is the first one; not as long before as this. */
 #define COLD_START_NS	(10 * NSEC_PER_SEC)
 
-/* Apply @hint to @p. Count the outcome in @batch. */
-static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 now,
+/* Apply @hint to @p. Count the outcome in @batch. Return true if @p, or another thread
+ * that the hint gives credit to, may wait in FAIR. */
+static bool apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 now,
 		       struct sfs_hint_batch *batch)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -325,12 +326,12 @@ static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 n
 	inv = tctx ? lookup_invocation(p, tctx) : NULL;
 	if (!inv || !is_function(p, tctx) || inv->state == INV_ENDED) {
 		batch->foreign++;
-		return;
+		return false;
 	}
 	/* The process id may have been another's when the request arrived. */
 	if (hint->arrived_at && p->start_time > hint->arrived_at + COLD_START_NS) {
 		batch->stale++;
-		return;
+		return false;
 	}
 	cross_boundary(p, tctx, inv, SFS_BOUNDARY_HINT, hint->arrived_at ?: now);
 	/* The platform knows best, also of what another boundary has begun. */
@@ -340,6 +341,7 @@ static void apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 n
 		inv->function = hint->function | SFS_FUNCTION_NAMED;
 	inv->service_ns = hint->service_ns;
 	batch->applied++;
+	return inv->nr_threads > 1 || (tctx->turn == TURN_FAIR && tctx->queued_at);
 }
 
 #endif /* __SFS_BOUNDARY_BPF_H */

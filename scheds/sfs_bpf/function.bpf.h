@@ -54,8 +54,8 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } completions SEC(".maps");
 
-/* Completions for which the loader is woken up; fewer wait until it is. */
-#define COMPLETION_BATCH	32
+/* Completions for which the loader is woken up; it fetches fewer once a second. */
+#define COMPLETION_BATCH	256
 
 /* Tell the loader what an invocation has needed, to learn from. */
 static void report_service(struct task_struct *p, u64 function, u64 service_ns)

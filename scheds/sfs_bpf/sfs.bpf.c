@@ -729,6 +729,7 @@ int apply_hints(struct sfs_hint_batch *arg)
 {
 	struct sfs_hint_batch batch = { .nr = arg->nr };
 	u64 now = bpf_ktime_get_ns();
+	bool fair_waits = false;
 	u32 i;
 
 	bpf_for(i, 0, SFS_HINT_BATCH) {
@@ -743,7 +744,7 @@ int apply_hints(struct sfs_hint_batch *arg)
 			continue;
 		}
 		bpf_rcu_read_lock();
-		apply_hint(p, hint, now, &batch);
+		fair_waits |= apply_hint(p, hint, now, &batch);
 		bpf_rcu_read_unlock();
 		bpf_task_release(p);
 	}
@@ -751,7 +752,7 @@ int apply_hints(struct sfs_hint_batch *arg)
 	arg->dead = batch.dead;
 	arg->foreign = batch.foreign;
 	arg->stale = batch.stale;
-	if (batch.applied && mode == SFS_MODE_FILTER)
+	if (fair_waits && mode == SFS_MODE_FILTER)
 		move_backlog_to_filter(now);
 	return 0;
 }
