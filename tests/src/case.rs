@@ -64,6 +64,17 @@ impl<'a> Bench<'a> {
         self.cpus
     }
 
+    /// Checks that there are two CPUs, for a case in which something has to go on beside
+    /// what keeps a CPU.
+    ///
+    /// # Errors
+    ///
+    /// There is one: a [`Skip`].
+    pub fn needs_two_cpus(&self) -> Result<()> {
+        ensure!(self.cpus > 1, Skip("it takes two CPUs"));
+        Ok(())
+    }
+
     /// Prints what has been measured, as a diagnostic of the case.
     pub fn say(&self, text: impl Display) {
         // Nothing is left to do if not even this works.

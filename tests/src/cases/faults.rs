@@ -116,6 +116,7 @@ fn more_functions_than_are_remembered(bench: &Bench) -> Result<()> {
     // The map has 16,384, the loader 100,000.
     const COUNT: u64 = 102_000;
     const REMEMBERED: u64 = 100_000;
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--policy learned --no-overload")?;
     let mut many = invocations(COUNT, |number| name_self(&format!("fn-{number}")))?;
     let done = wait_until(4 * PATIENCE, || many.has_ended());

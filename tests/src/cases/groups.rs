@@ -183,6 +183,7 @@ fn quota_is_kept_in_filter(bench: &Bench) -> Result<()> {
 }
 
 fn quota_holds_for_all_threads_and_levels(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     enable_cpu_controller()?;
     let scheduler = load_with_quotas(bench, ALL_FAIR)?;
     let top = Cgroup::new("top")?;

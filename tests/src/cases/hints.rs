@@ -53,6 +53,7 @@ fn hint(bench: &Bench, pid: Pid, more: &[&str]) -> Result<()> {
 }
 
 fn hint_takes_effect_before_the_next_dispatch(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = load(bench, "")?;
     // Three for each CPU, so that any one of them waits most of the time.
     let hogs = bench.each_cpu(|_| bench.demoted_hogs(&scheduler))?;

@@ -133,6 +133,7 @@ fn stops_and_continues(bench: &Bench) -> Result<()> {
 }
 
 fn traced_in_mid_invocation(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 200000")?;
     let mut traced = Process::burner(ms(100))?;
     let pid = traced.pid();

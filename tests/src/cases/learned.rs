@@ -49,6 +49,7 @@ fn learned_is_sfs_without_history(bench: &Bench) -> Result<()> {
 }
 
 fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;
     scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;

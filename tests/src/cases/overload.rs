@@ -40,7 +40,8 @@ fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
         stats.overloads, stats.moved, stats.queue_delay_max_us
     ));
     ensure!(stats.overloads >= 1, "no overload counted");
-    ensure!(stats.moved > 0, "nothing was moved");
+    // On one CPU all tasks are pinned, and what is pinned stays where it is.
+    ensure!(stats.moved > 0 || bench.cpus() == 1, "nothing was moved");
     // Between O x S and the next tick, at which FILTER's head is looked at.
     let log = scheduler.log();
     let waited = log.split_once("has waited ");

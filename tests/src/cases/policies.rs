@@ -52,6 +52,7 @@ fn become_policy(policy: i32) {
 }
 
 fn resumes_after_real_time_task(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 80000")?;
     let mut invocation = Process::spawn(|report| {
         pin_self(1);
@@ -137,6 +138,7 @@ fn policy_changes_while_running(bench: &Bench) -> Result<()> {
 }
 
 fn nice_values_share_fair(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 2000 --fair-slice-us 5000")?;
     let pinned_hog = || {
         Process::spawn(|report| {

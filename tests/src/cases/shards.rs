@@ -90,11 +90,11 @@ fn overtaking(bench: &Bench, shards: usize) -> Result<Duration> {
 }
 
 fn shards_leave_no_cpu_idle(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let options = "--slice-us 200000 --no-overload --filter-shards";
     let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
     // May run on all CPUs but the first; so each waits where its parent is, or was.
     let cpus: Vec<usize> = (1..bench.cpus()).collect();
-    ensure!(!cpus.is_empty(), "one CPU is too few");
     let mut processes = as_real_time(|| {
         let burst = (0..4 * cpus.len()).map(|_| {
             let process = Process::burner(ms(50))?;
@@ -114,6 +114,7 @@ fn shards_leave_no_cpu_idle(bench: &Bench) -> Result<()> {
 }
 
 fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let options = "--slice-us 10000 --filter-shards";
     let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
     let (mut burst, stats) = as_real_time(|| {

@@ -55,6 +55,7 @@ fn slice_follows_iats(bench: &Bench) -> Result<()> {
 }
 
 fn slice_is_clamped(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--iat-window 20 --slice-min-us 30000 --slice-max-us 40000")?;
     expect_slice(bench, &scheduler, ms(40))?;
     fork_every(ms(2), 20)?;
