@@ -224,12 +224,13 @@ fn queue_full_of_others(bench: &Bench) -> Result<()> {
     // The first CPU has work as well, so that nobody finds it idle.
     let chain = chain_on(0, ms(5))?;
     for _ in 0..10 {
-        let mut fresh = Process::burner(ms(3))?;
+        // In mid-fork its parent, which runs in FAIR, could wait for long itself.
+        let mut fresh = as_real_time(|| Process::burner(ms(3)))?;
         fresh.wait()?;
         ensure!(fresh.cpu_number() == 0, "it ran on another CPU");
         // Its turn comes after the chain's present invocation and due turns of FAIR; in
         // the order of arrival alone it would be after seconds.
-        bench.at_most("turnaround", fresh.turnaround(), ms(60))?;
+        bench.at_most("turnaround", fresh.turnaround(), ms(150))?;
     }
     drop((crowd, chain));
     scheduler.finish()
