@@ -195,10 +195,10 @@ static bool filter_head_waiting(s32 cpu)
  */
 static bool filter_dispatch(s32 cpu, struct cpu_ctx *cctx)
 {
-	u64 since, first = first_shard_queue(cpu, cctx, &since);
+	u64 first = first_shard_queue(cpu, cctx);
 
 	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
-	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= since &&
+	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(first) &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))
 		return true;
 	return shards_dispatch(cpu, first) || scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0);

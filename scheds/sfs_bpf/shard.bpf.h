@@ -89,23 +89,20 @@ static u64 head_queued_at(u64 dsq)
 	return tctx ? tctx->queued_at : ~0ULL;
 }
 
-/* Return the shard's queue that @cpu serves first, and since when its head waits, in
- * @since. */
-static u64 first_shard_queue(s32 cpu, struct cpu_ctx *cctx, u64 *since)
+/* Return the shard's queue that @cpu serves first. */
+static u64 first_shard_queue(s32 cpu, struct cpu_ctx *cctx)
 {
 	u32 own = shard_of(cpu), other;
-	u64 waits;
+	u64 since;
 
-	*since = head_queued_at(DSQ_FILTER_SHARD(own));
 	if (nr_shards <= 1)
 		return DSQ_FILTER;
 	other = next_other_shard(cctx, own);
 	if (!queue_length(DSQ_FILTER_SHARD(other)))
 		return DSQ_FILTER_SHARD(own);
-	waits = head_queued_at(DSQ_FILTER_SHARD(other));
-	if (*since != ~0ULL && waits + SHARD_LAG_NS >= *since)
+	since = head_queued_at(DSQ_FILTER_SHARD(own));
+	if (since != ~0ULL && head_queued_at(DSQ_FILTER_SHARD(other)) + SHARD_LAG_NS >= since)
 		return DSQ_FILTER_SHARD(own);
-	*since = waits;
 	return DSQ_FILTER_SHARD(other);
 }
 

@@ -124,9 +124,9 @@ fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
         Ok((burst, stats))
     })?;
     bench.say(format_args!("{} moved", stats.moved));
-    // All but those that have run, and those that run now.
+    // More than there may be in one shard.
     ensure!(
-        stats.moved >= 6 * bench.cpus() as u64,
+        stats.moved >= 3 * bench.cpus() as u64,
         "{} moved only",
         stats.moved
     );

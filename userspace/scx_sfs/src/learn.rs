@@ -21,7 +21,7 @@ const REFRESH_EVERY: u32 = 100;
 /// Making them takes one part in so many of one CPU at most: with a hundred functions it
 /// is a matter of milliseconds, and of as many in a second as there are hundreds of
 /// completions.
-const REFRESH_SHARE: u32 = 200;
+const REFRESH_SHARE: u32 = 400;
 
 /// But they are not older than this: the first after a start may be those of very many
 /// functions.
@@ -325,8 +325,8 @@ mod tests {
         let mut pace = Pace::default();
         assert!(pace.is_due(start));
         pace.done(ms(0), ms(5));
-        assert!(!pace.is_due(ms(1004)));
-        assert!(pace.is_due(ms(1005)));
+        assert!(!pace.is_due(ms(2004)));
+        assert!(pace.is_due(ms(2005)));
         pace.done(ms(0), ms(1000));
         assert!(pace.is_due(ms(6000)));
     }
