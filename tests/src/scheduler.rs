@@ -135,7 +135,10 @@ impl Scheduler {
     pub fn cpu_time(&self) -> Result<Duration> {
         let mut used = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
-            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+            // A thread may end meanwhile: one of those that serve statistics.
+            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
+                continue;
+            };
             let ns = text.split_whitespace().next();
             used += ns.context("schedstat is empty")?.parse::<u64>()?;
         }

@@ -59,7 +59,9 @@ fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
-    for cpu in 0..bench.cpus() {
+    // There and back: new processes preempt one CPU after the other, so that those of one
+    // round may all begin where they are pinned to.
+    for cpu in (0..bench.cpus()).chain((0..bench.cpus()).rev()) {
         let mut pinned = Process::spawn(|report| {
             pin_self(cpu);
             report.burn(ms(10));
