@@ -9,7 +9,7 @@
  *   fork -> init_task, enable
  *   wake -> select_cpu (an idle CPU takes it at once), runnable (the boundary),
  *           enqueue (FILTER with credit, FAIR without)
- *   run  -> dispatch (FILTER before FAIR, unless FAIR is due), running,
+ *   run  -> dispatch (kernel threads, then FILTER before FAIR, unless FAIR is due), running,
  *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge)
  *   end  -> stopping (of the last thread)
  *

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use crate::case::{Bench, Case};
 use crate::clock::ms;
 use crate::process::{as_real_time, fork_burst, wait_for_all, Process};
-use crate::scheduler::state;
+use crate::scheduler::{state, Scheduler, Stats};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -26,15 +26,21 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 10000")?;
+/// Forks a burst that is an overload at S = 10 ms; returns it, and the statistics in
+/// fair-only mode.
+pub(super) fn overload(bench: &Bench, scheduler: &Scheduler) -> Result<(Vec<Process>, Stats)> {
     // The mode lasts for a fraction of a second: do not miss it.
-    let (mut burst, stats) = as_real_time(|| {
+    as_real_time(|| {
         let burst = (0..12 * bench.cpus()).map(|_| Process::burner(ms(40)));
         let burst: Vec<_> = burst.collect::<Result<_>>()?;
         let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;
         Ok((burst, stats))
-    })?;
+    })
+}
+
+fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 10000")?;
+    let (mut burst, stats) = overload(bench, &scheduler)?;
     bench.say(format_args!(
         "{} overloads, {} moved, longest delay {} us",
         stats.overloads, stats.moved, stats.queue_delay_max_us

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{ensure, Result};
 
+use super::overload::overload;
 use crate::case::{Bench, Case};
 use crate::clock::{ms, sleep};
 use crate::process::{as_real_time, confine, wait_for_all, Process};
@@ -117,12 +118,7 @@ fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let options = "--slice-us 10000 --filter-shards";
     let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
-    let (mut burst, stats) = as_real_time(|| {
-        let burst = (0..12 * bench.cpus()).map(|_| Process::burner(ms(40)));
-        let burst: Vec<_> = burst.collect::<Result<_>>()?;
-        let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;
-        Ok((burst, stats))
-    })?;
+    let (mut burst, stats) = overload(bench, &scheduler)?;
     bench.say(format_args!("{} moved", stats.moved));
     // More than there may be in one shard.
     ensure!(

@@ -1,6 +1,9 @@
 //! The program as its users run it: files in, files out, and what it says
 //! about bad input.
 
+mod common;
+
+use common::can_measure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -63,17 +66,6 @@ impl Place {
         names.sort();
         names
     }
-}
-
-/// Whether a replay can be tried here; says so if not.
-fn can_replay() -> bool {
-    let permitted = faasbench::replay::realtime::permitted();
-    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
-    let ready = permitted && matches!(state.trim(), "" | "disabled");
-    if !ready {
-        eprintln!("skipped: no real-time priority, or a sched_ext scheduler is loaded");
-    }
-    ready
 }
 
 const TINY: &str = "arrival_us,function,phases\n\
@@ -305,7 +297,7 @@ fn an_fc_list_is_converted_by_its_baselines() {
 
 #[test]
 fn a_tiny_trace_is_replayed_measured_and_reported() {
-    if !can_replay() {
+    if !can_measure() {
         return;
     }
     let place = Place::new();
@@ -350,7 +342,7 @@ const KINDS: &str = "arrival_us,function,phases\n\
 
 #[test]
 fn warm_sandboxes_serve_every_kind_of_work() {
-    if !can_replay() {
+    if !can_measure() {
         return;
     }
     let place = Place::new();
@@ -399,7 +391,7 @@ fn warm_sandboxes_serve_every_kind_of_work() {
 
 #[test]
 fn a_sandbox_that_dies_fails_its_request_and_is_replaced() {
-    if !can_replay() {
+    if !can_measure() {
         return;
     }
     let place = Place::new();
@@ -468,7 +460,7 @@ fn cgroups() -> Option<PathBuf> {
 
 #[test]
 fn cgroups_limit_their_sandboxes_and_are_gone_afterwards() {
-    let (true, Some(base)) = (can_replay(), cgroups()) else {
+    let (true, Some(base)) = (can_measure(), cgroups()) else {
         return;
     };
     let place = Place::new();
@@ -560,7 +552,7 @@ fn io_us(invocation: &faasbench::trace::Invocation) -> u64 {
 
 #[test]
 fn a_scheduler_that_does_not_load_is_a_result_too() {
-    if !can_replay() || !Path::new("/sys/kernel/sched_ext").exists() {
+    if !can_measure() || !Path::new("/sys/kernel/sched_ext").exists() {
         eprintln!("skipped: this kernel has no sched_ext");
         return;
     }
@@ -775,7 +767,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_measured() {
         let said = place.fail(&arguments);
         assert!(said.contains(message), "{arguments}: {said}");
     }
-    if can_replay() {
+    if can_measure() {
         let said = place.fail(&format!("{run} --cpus 4096 --scheduler eevdf"));
         assert!(said.contains("--cpus is 4096, but only"), "{said}");
         let said = place.fail("run --trace t.csv --out file --cpus 1 --scheduler eevdf");

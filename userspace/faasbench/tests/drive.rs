@@ -1,5 +1,8 @@
 //! `faasbench drive` against a platform of the test's own.
 
+mod common;
+
+use common::can_measure;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
@@ -78,20 +81,9 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether this can be tried here; says so if not.
-fn can_drive() -> bool {
-    let permitted = faasbench::replay::realtime::permitted();
-    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
-    let ready = permitted && matches!(state.trim(), "" | "disabled");
-    if !ready {
-        eprintln!("skipped: no real-time priority, or a sched_ext scheduler is loaded");
-    }
-    ready
-}
-
 #[test]
 fn each_request_has_a_row_whatever_becomes_of_it() {
-    if !can_drive() {
+    if !can_measure() {
         return;
     }
     let platform = Platform::start(0);
@@ -140,7 +132,7 @@ fn each_request_has_a_row_whatever_becomes_of_it() {
 
 #[test]
 fn the_first_arrival_waits_until_the_platform_is_ready() {
-    if !can_drive() {
+    if !can_measure() {
         return;
     }
     let platform = Platform::start(4);
@@ -171,7 +163,7 @@ fn what_cannot_be_driven_is_refused() {
     );
     assert!(fail("--target nowhere").contains("want [FUNCTION=]http://HOST:PORT/PATH"));
     assert!(fail("").contains("--target"));
-    if can_drive() {
+    if can_measure() {
         let error = fail("--target http://127.0.0.1:1 --ready-s 1");
         let want = "the target of f was not ready within 1 s: Connection refused";
         assert!(error.contains(want), "{error}");

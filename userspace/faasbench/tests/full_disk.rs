@@ -1,6 +1,9 @@
 //! A disk that is full: one sentence, nothing half written, and what has been measured
 //! is not lost.
 
+mod common;
+
+use common::can_measure;
 use nix::sched::{unshare, CloneFlags};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -28,17 +31,6 @@ fn succeed(folder: &Path, arguments: &str) {
     let output = faasbench(folder, arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments}: {error}");
-}
-
-/// Whether a replay can be tried here; says so if not.
-fn can_replay() -> bool {
-    let permitted = faasbench::replay::realtime::permitted();
-    let state = std::fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
-    let ready = permitted && matches!(state.trim(), "" | "disabled");
-    if !ready {
-        eprintln!("skipped: no real-time priority, or a sched_ext scheduler is loaded");
-    }
-    ready
 }
 
 /// A run of the trace into the folder out, on all CPUs.
@@ -104,7 +96,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn a_run_is_refused_before_it_is_measured() {
     with_small_disk(|disk| {
-        if !can_replay() {
+        if !can_measure() {
             return;
         }
         std::fs::write(disk.join("t.csv"), TRACE).unwrap();
@@ -148,7 +140,7 @@ fn traces_and_reports_are_whole_or_not_there() {
 
 #[test]
 fn what_was_measured_is_printed_if_it_cannot_be_written() {
-    if !can_replay() {
+    if !can_measure() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
