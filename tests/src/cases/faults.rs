@@ -11,7 +11,7 @@ use crate::case::{Bench, Case};
 use crate::cgroup::{enable_memory_controller, Cgroup};
 use crate::clock::{burn, ms, sleep, wait_until};
 use crate::process::{fork_every, wait_for_all, Process, PATIENCE};
-use crate::scheduler::{state, Scheduler};
+use crate::scheduler::{state, Scheduler, Stats};
 use crate::surroundings::{protect_from_oom_killer, put_into};
 
 pub const CASES: &[Case] = &[
@@ -122,6 +122,10 @@ fn more_functions_than_are_remembered(bench: &Bench) -> Result<()> {
     let done = wait_until(4 * PATIENCE, || many.has_ended());
     ensure!(done, "they take too long");
     many.wait()?;
+    // Those whose event was lost are made up for by as many others.
+    let told = |stats: &Stats| stats.functions + stats.lost_events >= REMEMBERED;
+    let lost = scheduler.wait_for("all", told)?.lost_events;
+    invocations(lost, |number| name_self(&format!("late-{number}")))?.wait()?;
     let stats = scheduler.wait_for("all", |stats| stats.functions >= REMEMBERED)?;
     bench.say(format_args!(
         "{} functions, {} rank tables, {} events lost, the loader has used {:?}",

@@ -172,8 +172,12 @@ impl<'object> Control<'object> {
     /// Returns how long completions that are too few to wake up for may wait still, if
     /// there is learning.
     fn learn_in(&self) -> Option<Duration> {
-        let learning = self.learning.as_ref();
-        learning.map(|_| LEARN_AFTER.saturating_sub(self.taken_at.elapsed()))
+        let learning = self.learning.as_ref()?;
+        Some(if learning.has_more() {
+            Duration::ZERO
+        } else {
+            LEARN_AFTER.saturating_sub(self.taken_at.elapsed())
+        })
     }
 
     /// Waits until something has something to say, or it is time to learn. Returns what

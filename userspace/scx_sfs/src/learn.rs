@@ -27,6 +27,10 @@ const REFRESH_SHARE: u32 = 400;
 /// functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
+/// Functions whose tables are made without looking at anything else: a matter of
+/// milliseconds.
+const AT_A_TIME: usize = 500;
+
 /// Completions after which what is known is saved, besides at the end.
 const SAVE_EVERY: u32 = 10_000;
 
@@ -38,6 +42,16 @@ pub struct Learning {
     since_save: u32,
     complained: bool,
     pace: Pace,
+    round: Option<Round>,
+}
+
+/// The functions that had changed when their tables were due, while they are made.
+#[derive(Debug)]
+struct Round {
+    /// How many of them are left, at most.
+    left: usize,
+    /// How long it has taken so far.
+    busy: Duration,
 }
 
 /// Keeps something that takes long from being done too often.
@@ -51,9 +65,9 @@ impl Pace {
         self.not_before.is_none_or(|time| now >= time)
     }
 
-    /// It has been done, from `begin` to `end`.
-    fn done(&mut self, begin: Instant, end: Instant) {
-        self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * (end - begin)));
+    /// It has been done until `end`, and has taken so long.
+    fn done(&mut self, busy: Duration, end: Instant) {
+        self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * busy));
     }
 }
 
@@ -69,10 +83,12 @@ impl Learning {
             since_save: 0,
             complained: false,
             pace: Pace::default(),
+            round: None,
         }
     }
 
-    /// Takes completions, and tells the kernel half what follows from them.
+    /// Takes completions, and tells the kernel half what follows from them, or a part of
+    /// it: [`has_more`](Self::has_more) tells whether to come back at once.
     ///
     /// # Errors
     ///
@@ -92,11 +108,10 @@ impl Learning {
         let count = completions.len() as u32;
         self.since_refresh += count;
         self.since_save += count;
-        let begin = Instant::now();
-        if self.since_refresh >= REFRESH_EVERY && self.pace.is_due(begin) {
-            self.since_refresh = 0;
-            self.tell(kernel)?;
-            self.pace.done(begin, Instant::now());
+        if self.round.is_some()
+            || self.since_refresh >= REFRESH_EVERY && self.pace.is_due(Instant::now())
+        {
+            self.go_on(kernel)?;
         }
         if self.since_save >= SAVE_EVERY {
             self.save();
@@ -104,9 +119,38 @@ impl Learning {
         Ok(())
     }
 
+    /// Returns whether there is more to tell the kernel half at once.
+    pub fn has_more(&self) -> bool {
+        self.round.is_some()
+    }
+
+    /// Tells the kernel half a part of what has changed.
+    fn go_on(&mut self, kernel: &mut KernelHalf<'_>) -> Result<()> {
+        let begin = Instant::now();
+        let mut round = self.round.take().unwrap_or_else(|| {
+            self.since_refresh = 0;
+            // The first part may find that all functions change.
+            Round {
+                left: usize::MAX,
+                busy: Duration::ZERO,
+            }
+        });
+        self.tell(kernel)?;
+        let end = Instant::now();
+        round.busy += end - begin;
+        // What changes meanwhile is for the next round, or this one may never end.
+        round.left = (round.left.saturating_sub(AT_A_TIME)).min(self.learner.pending());
+        if round.left > 0 {
+            self.round = Some(round);
+        } else {
+            self.pace.done(round.busy, end);
+        }
+        Ok(())
+    }
+
     fn tell(&mut self, kernel: &mut KernelHalf<'_>) -> Result<()> {
         let was_ready = self.learner.is_ready();
-        for change in self.learner.refresh() {
+        for change in self.learner.refresh_some(AT_A_TIME) {
             match change {
                 Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
                 Change::Strangers(id) => kernel.set_strangers(id),
@@ -324,10 +368,10 @@ mod tests {
         let ms = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::default();
         assert!(pace.is_due(start));
-        pace.done(ms(0), ms(5));
+        pace.done(Duration::from_millis(5), ms(5));
         assert!(!pace.is_due(ms(2004)));
         assert!(pace.is_due(ms(2005)));
-        pace.done(ms(0), ms(1000));
+        pace.done(Duration::from_millis(1000), ms(1000));
         assert!(pace.is_due(ms(6000)));
     }
 

@@ -85,17 +85,24 @@ proptest! {
     }
 
     #[test]
-    fn what_is_published_is_what_is_believed(history in history(400), every in 1usize..40) {
+    fn what_is_published_is_what_is_believed(
+        history in history(400),
+        every in 1usize..40,
+        some in 1usize..30,
+    ) {
         let mut learner = Learner::new(small());
         let mut kernel = Kernel::default();
         for (count, (function, ns)) in history.iter().enumerate() {
             learner.on_completion(*function, *ns);
             if count % every == 0 {
-                kernel.apply(learner.refresh());
-                prop_assert!(kernel.functions.len() <= 20);
+                kernel.apply(learner.refresh_some(some));
+                prop_assert!(kernel.functions.len() <= 20 + learner.pending());
             }
         }
-        kernel.apply(learner.refresh());
+        for _ in 0..learner.pending() + 20 {
+            kernel.apply(learner.refresh_some(some));
+        }
+        prop_assert_eq!(learner.pending(), 0);
         for (function, _) in &history {
             prop_assert_eq!(kernel.table(*function), learner.table(*function));
         }

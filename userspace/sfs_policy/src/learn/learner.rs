@@ -161,20 +161,49 @@ impl Learner {
     /// Makes the tables of what has changed since the last time. Nothing before
     /// the warm-up is over.
     pub fn refresh(&mut self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        changes.extend(self.forgotten.drain(..).map(Change::Forgotten));
-        if self.completions < self.config.warm_up.max(1) {
+        self.refresh_some(usize::MAX)
+    }
+
+    /// As [`refresh`](Self::refresh), but for the first `limit` functions that have
+    /// changed only, so that a caller who has other things to do is not kept from them
+    /// by very many functions. [`pending`](Self::pending) tells how many are left.
+    pub fn refresh_some(&mut self, limit: usize) -> Vec<Change> {
+        let gone = limit.min(self.forgotten.len());
+        let mut changes: Vec<Change> = self
+            .forgotten
+            .drain(..gone)
+            .map(Change::Forgotten)
+            .collect();
+        // One that was forgotten may be back among those that have changed: what is
+        // forgotten is told first, all of it.
+        if !self.forgotten.is_empty() || self.is_warming_up() {
             return changes;
         }
         if self.prior_is_old() {
             self.renew_prior(&mut changes);
         }
         let mut changed = core::mem::take(&mut self.changed);
-        for key in changed.drain(..) {
+        let some = (limit - gone).min(changed.len());
+        for key in changed.drain(..some) {
             self.renew(key, &mut changes);
         }
         self.changed = changed;
         changes
+    }
+
+    /// How many functions a refresh now would look at: those that have changed or were
+    /// forgotten. One that has done both counts twice.
+    pub fn pending(&self) -> usize {
+        let changed = if self.is_warming_up() {
+            0
+        } else {
+            self.changed.len()
+        };
+        self.forgotten.len() + changed
+    }
+
+    fn is_warming_up(&self) -> bool {
+        self.completions < self.config.warm_up.max(1)
     }
 
     /// Whether the overall distribution may have moved much: a quarter more
