@@ -10,6 +10,7 @@ mod process;
 mod report;
 mod runner;
 mod scheduler;
+mod section;
 mod server;
 mod surroundings;
 mod trace;

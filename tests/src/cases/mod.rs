@@ -16,6 +16,7 @@ mod placement;
 mod policies;
 mod queues;
 mod sandboxes;
+mod sections;
 mod shards;
 mod slice;
 
@@ -42,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         crowds::CASES,
         faults::CASES,
         files::CASES,
+        sections::CASES,
     ]
     .into_iter()
     .flatten()

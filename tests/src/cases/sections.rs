@@ -1,0 +1,85 @@
+//! Sections in which a task must not migrate, while all CPUs are busy.
+
+use anyhow::{ensure, Result};
+
+use crate::case::{Bench, Case};
+use crate::clock::{ms, sleep, wait_until};
+use crate::process::{confine, wait_for_all, Process, PATIENCE};
+use crate::section::{LatePage, Section};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "spins_where_it_must_stay",
+        about:
+            "migration is disabled for a quarter of a second of work: demoted and taken up there",
+        run: spins_where_it_must_stay,
+    },
+    Case {
+        name: "sleeps_where_it_must_stay",
+        about: "wakes up with migration disabled on a CPU full of hogs, and runs there at once",
+        run: sleeps_where_it_must_stay,
+    },
+];
+
+fn spins_where_it_must_stay(bench: &Bench) -> Result<()> {
+    const ROUNDS: u32 = 3;
+    let section = Section::that_spins()?;
+    let scheduler = bench.load("--slice-us 20000 --no-overload --fair-max-wait-ms 50")?;
+    let chains = bench.saturate_filter()?;
+    let before = scheduler.stats()?;
+    let mut inside: Vec<Process> = bench.each_cpu(|_| {
+        Process::spawn(|report| {
+            for _ in 0..ROUNDS {
+                section.enter(0).unwrap_or_else(|error| panic!("{error:#}"));
+                report.burn(ms(1));
+            }
+        })
+    })?;
+    // Whoever asks for another CPU waits for the section's end.
+    for round in 0..4 {
+        sleep(ms(40));
+        for one in &mut inside {
+            if !one.has_ended() {
+                confine(one.pid(), &[round % bench.cpus()])?;
+            }
+        }
+    }
+    wait_for_all(&mut inside)?;
+    let stats = scheduler.stats()?;
+    bench.say(format_args!(
+        "{} demotions, queued for one CPU {} times",
+        stats.demotions - before.demotions,
+        stats.pinned - before.pinned
+    ));
+    ensure!(stats.pinned > before.pinned, "none was queued for one CPU");
+    drop(chains);
+    scheduler.finish()
+}
+
+fn sleeps_where_it_must_stay(bench: &Bench) -> Result<()> {
+    const ROUNDS: u32 = 10;
+    let section = Section::that_reads()?;
+    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let hogs = bench.demoted_hogs(&scheduler)?;
+    let mut sleeper = Process::spawn(|report| {
+        let enter = || -> Result<()> {
+            let page = LatePage::new()?;
+            for _ in 0..ROUNDS {
+                page.fill_after(ms(20));
+                section.enter(page.address())?;
+                report.burn(ms(1));
+                page.empty();
+            }
+            Ok(())
+        };
+        enter().unwrap_or_else(|error| panic!("{error:#}"));
+    })?;
+    let done = wait_until(PATIENCE, || sleeper.has_ended());
+    ensure!(done, "it does not wake up");
+    sleeper.wait()?;
+    // Ten times 20 ms of sleep and 1 of work.
+    ensure!(sleeper.turnaround() >= ms(210), "it has not slept");
+    bench.at_most("turnaround", sleeper.turnaround(), ms(300))?;
+    drop(hogs);
+    scheduler.finish()
+}
