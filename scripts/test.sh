@@ -54,7 +54,7 @@ bare_host() {
     for tool in bash cat grep sed sort; do
         ln -s "$(command -v "$tool")" "$bin/$tool"
     done
-    for tool in make gcc shellcheck cpio gzip xz dpkg-deb; do
+    for tool in make gcc shellcheck cpio gzip xz dpkg-deb mkfs.ext4; do
         stub "$tool"
     done
     stub cargo 'echo "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"'

@@ -23,6 +23,13 @@ pub struct Case {
     pub run: fn(&Bench) -> Result<()>,
 }
 
+impl Case {
+    /// Returns whether it needs a disk to write to: by its name, so that it is seen.
+    pub fn needs_disk(&self) -> bool {
+        self.name.starts_with("disk_")
+    }
+}
+
 /// The reason for which a case cannot be tried on this machine.
 #[derive(Debug)]
 pub struct Skip(pub &'static str);

@@ -25,8 +25,10 @@ use nix::unistd::geteuid;
 use case::Case;
 use runner::Verdict;
 
-const USAGE: &str = "usage: sfs_behaviour [--list] [--part I/N] [--scx-sfs PATH] [CASE...]
+const USAGE: &str = "usage: sfs_behaviour [--list] [--disk] [--part I/N] [--scx-sfs PATH] [CASE...]
   --list          prints the cases and exits
+  --disk          those that need a disk, /dev/nvme0n1, and lose what is on it: only
+                  they are run, and without this option they are not
   --part I/N      runs every Nth of the cases only, from the Ith on (1 to N)
   --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
   CASE            runs these cases only; a trailing * stands for anything
@@ -52,13 +54,16 @@ fn run() -> Result<bool> {
     }
     let cases = options.cases()?;
     if options.list {
-        for case in cases {
+        for case in cases
+            .iter()
+            .filter(|case| !options.disk || case.needs_disk())
+        {
             println!("{:36} {}", case.name, case.about);
         }
         return Ok(true);
     }
     prepare()?;
-    run_all(&cases, options.part, &options.program()?)
+    run_all(&cases, &options, &options.program()?)
 }
 
 /// Checks that the machine is fit for the suite.
@@ -72,15 +77,20 @@ fn prepare() -> Result<()> {
     set_child_subreaper(true).context("cannot adopt orphans")
 }
 
-/// Runs those of `cases` that are in `part`. Their numbers are those in the whole,
+/// Runs those of `cases` that the options ask for. Their numbers are those in the whole,
 /// and the first part announces it, so that the parts together are one TAP stream.
-fn run_all(cases: &[&Case], part: Part, program: &Path) -> Result<bool> {
+fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
     let cpus = std::thread::available_parallelism()?.get();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    if part.first == 1 {
+    let numbered: Vec<(usize, &&Case)> = (1..)
+        .zip(cases)
+        .filter(|(_, case)| case.needs_disk() == options.disk)
+        .collect();
+    let part = options.part;
+    if part.first == 1 && (!options.disk || numbered.len() == cases.len()) {
         println!("TAP version 14\n1..{}", cases.len());
     }
-    for (number, case) in (1..).zip(cases).skip(part.first - 1).step_by(part.of) {
+    for (number, case) in numbered.into_iter().skip(part.first - 1).step_by(part.of) {
         let start = clock::now();
         let (verdict, notes) = runner::run(case, program, cpus)?;
         let took = clock::now() - start;
@@ -136,6 +146,7 @@ impl Part {
 struct Options {
     help: bool,
     list: bool,
+    disk: bool,
     part: Part,
     scx_sfs: Option<PathBuf>,
     patterns: Vec<String>,
@@ -148,6 +159,7 @@ impl Options {
             match argument.as_str() {
                 "--help" | "-h" => options.help = true,
                 "--list" => options.list = true,
+                "--disk" => options.disk = true,
                 "--part" => {
                     let part = arguments.next().context("--part needs I/N")?;
                     options.part = Part::parse(&part)?;

@@ -1,16 +1,17 @@
 //! Surroundings for a loader under test: files that are missing or useless, a disk
-//! that is full, memory that is short.
+//! that is full, memory that is short; a disk that is one.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::ptr;
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 
+use crate::case::Skip;
 use crate::cgroup::Cgroup;
 
 /// Has the program that `command` starts find an empty folder at `place`, or the file
@@ -102,8 +103,43 @@ impl Disk {
         fs::remove_file(self.ballast()).context("the disk has not been filled")
     }
 
-    fn ballast(&self) -> std::path::PathBuf {
+    fn ballast(&self) -> PathBuf {
         self.path().join("ballast")
+    }
+}
+
+/// An empty file system on the disk that the machine has for tests. It goes with the
+/// calling process.
+pub struct Ext4;
+
+impl Ext4 {
+    const DISK: &str = "/dev/nvme0n1";
+    const PLACE: &str = "/tmp/disk";
+
+    /// Makes and mounts it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such disk, or no program to make one (a [`Skip`]); it cannot be
+    /// mounted.
+    pub fn mount() -> Result<Self> {
+        ensure!(Path::new(Self::DISK).exists(), Skip("there is no disk"));
+        let made = Command::new("mkfs.ext4")
+            .arg("-qF")
+            .arg(Self::DISK)
+            .status();
+        let made = made.map_err(|_| Skip("mkfs.ext4 (e2fsprogs) is not here"))?;
+        ensure!(made.success(), "mkfs.ext4 has failed: {made}");
+        fs::create_dir_all(Self::PLACE).context("cannot make a folder")?;
+        own_mounts()
+            .and_then(|()| mount(c"/dev/nvme0n1", c"/tmp/disk", c"ext4", 0, c""))
+            .context("cannot mount the disk")?;
+        Ok(Self)
+    }
+
+    /// Returns where a file is on it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        Path::new(Self::PLACE).join(name)
     }
 }
 

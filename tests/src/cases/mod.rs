@@ -3,6 +3,7 @@
 mod boundaries;
 mod credit;
 mod crowds;
+mod disk;
 mod faults;
 mod files;
 mod groups;
@@ -44,6 +45,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         faults::CASES,
         files::CASES,
         sections::CASES,
+        disk::CASES,
     ]
     .into_iter()
     .flatten()
