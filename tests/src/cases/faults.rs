@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{ensure, Context, Result};
 use nix::sys::signal::Signal;
@@ -39,6 +40,11 @@ pub const CASES: &[Case] = &[
         name: "no_memory_for_contexts",
         about: "tasks that there is no memory for run in FAIR, counted; later ones are fine",
         run: no_memory_for_contexts,
+    },
+    Case {
+        name: "forks_fail_without_memory",
+        about: "a sandbox at its limit cannot fork, again and again: nobody else notices",
+        run: forks_fail_without_memory,
     },
     Case {
         name: "oom_killer_ends_the_loader",
@@ -228,6 +234,70 @@ fn folders_that_cannot_be_watched(bench: &Bench) -> Result<()> {
     ensure!(told == 1, "that is told {told} times");
     drop((sandbox, others, first));
     scheduler.finish()
+}
+
+fn forks_fail_without_memory(bench: &Bench) -> Result<()> {
+    const TRIES: u64 = 500;
+    enable_memory_controller()?;
+    let group = Cgroup::new("forking")?;
+    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let before = scheduler.stats()?;
+    let mut forking = Process::spawn_in(&group, |report| {
+        // Else one of them goes, and the others have its memory.
+        let spared = fs::write("/proc/self/oom_score_adj", "-1000");
+        spared.unwrap_or_else(|error| panic!("{error}"));
+        let mut stack = vec![1; 64 * 1024];
+        while report.value.load(Relaxed) == 0 {
+            sleep(ms(1));
+        }
+        let failed = (0..TRIES).filter(|_| !clone_sleeper(&mut stack)).count();
+        report.value.store(failed as u64, Relaxed);
+    })?;
+    let room = group.number("memory.current")? + (1 << 20);
+    group.set("memory.max", &room.to_string())?;
+    forking.value.store(1, Relaxed);
+    let mut others = Vec::new();
+    while !forking.has_ended() {
+        ensure!(others.len() < 2000, "it does not end");
+        others.push(Process::burner(ms(5))?);
+        sleep(ms(10));
+    }
+    forking.wait()?;
+    wait_for_all(&mut others)?;
+    group.set("cgroup.kill", "1")?;
+    group.set("memory.max", "max")?;
+    let failed = forking.value.load(Relaxed);
+    let longest = others.iter().map(Process::turnaround).max();
+    bench.say(format_args!("{failed} of {TRIES} forks have failed"));
+    bench.at_most(
+        "others meanwhile",
+        longest.context("there are none")?,
+        ms(40),
+    )?;
+    ensure!(failed > TRIES / 2 && failed < TRIES, "most should, not all");
+    let stats = scheduler.stats()?;
+    let began = stats.arrivals - before.arrivals;
+    ensure!(
+        began >= TRIES - failed + others.len() as u64 && began < TRIES,
+        "{stats:?}"
+    );
+    scheduler.finish()
+}
+
+/// Forks a process that sleeps until it is killed. It shares the memory of this one, so
+/// that only the kernel needs some for it. Returns whether there was enough.
+fn clone_sleeper(stack: &mut [u8]) -> bool {
+    extern "C" fn sleep_on(_: *mut libc::c_void) -> libc::c_int {
+        loop {
+            // SAFETY: returns when a signal has come, and takes nothing.
+            unsafe { libc::pause() };
+        }
+    }
+    let flags = libc::CLONE_VM | libc::SIGCHLD;
+    let top = stack.as_mut_ptr_range().end.cast();
+    // SAFETY: the stack is large enough for one call. All that are forked use the same:
+    // each writes there what the one before has written.
+    unsafe { libc::clone(sleep_on, top, flags, std::ptr::null_mut()) >= 0 }
 }
 
 /// Starts the loader in a group of its own, which keeps account of its memory and of
