@@ -23,10 +23,14 @@ pub struct Case {
     pub run: fn(&Bench) -> Result<()>,
 }
 
+/// The kinds of cases that need a machine of their own.
+pub const APART: [&str; 2] = ["disk", "suspend"];
+
 impl Case {
-    /// Returns whether it needs a disk to write to: by its name, so that it is seen.
-    pub fn needs_disk(&self) -> bool {
-        self.name.starts_with("disk_")
+    /// Returns its kind if it needs a machine of its own: what its name begins with.
+    pub fn apart(&self) -> Option<&'static str> {
+        let (kind, _) = self.name.split_once('_')?;
+        APART.contains(&kind).then_some(kind)
     }
 }
 

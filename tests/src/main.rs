@@ -22,13 +22,15 @@ use anyhow::{bail, ensure, Context, Result};
 use nix::sys::prctl::set_child_subreaper;
 use nix::unistd::geteuid;
 
-use case::Case;
+use case::{Case, APART};
 use runner::Verdict;
 
-const USAGE: &str = "usage: sfs_behaviour [--list] [--disk] [--part I/N] [--scx-sfs PATH] [CASE...]
+const USAGE: &str =
+    "usage: sfs_behaviour [--list] [--apart KIND] [--part I/N] [--scx-sfs PATH] [CASE...]
   --list          prints the cases and exits
-  --disk          those that need a disk, /dev/nvme0n1, and lose what is on it: only
-                  they are run, and without this option they are not
+  --apart KIND    runs those cases only that need a machine of their own; without this
+                  option they are not run. disk: with a disk, /dev/nvme0n1, that loses
+                  what is on it; suspend: that may be suspended, in real time
   --part I/N      runs every Nth of the cases only, from the Ith on (1 to N)
   --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
   CASE            runs these cases only; a trailing * stands for anything
@@ -56,7 +58,7 @@ fn run() -> Result<bool> {
     if options.list {
         for case in cases
             .iter()
-            .filter(|case| !options.disk || case.needs_disk())
+            .filter(|case| options.apart.is_none() || case.apart() == options.apart())
         {
             println!("{:36} {}", case.name, case.about);
         }
@@ -84,10 +86,10 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     let numbered: Vec<(usize, &&Case)> = (1..)
         .zip(cases)
-        .filter(|(_, case)| case.needs_disk() == options.disk)
+        .filter(|(_, case)| case.apart() == options.apart())
         .collect();
     let part = options.part;
-    if part.first == 1 && (!options.disk || numbered.len() == cases.len()) {
+    if part.first == 1 && (options.apart.is_none() || numbered.len() == cases.len()) {
         println!("TAP version 14\n1..{}", cases.len());
     }
     for (number, case) in numbered.into_iter().skip(part.first - 1).step_by(part.of) {
@@ -146,7 +148,7 @@ impl Part {
 struct Options {
     help: bool,
     list: bool,
-    disk: bool,
+    apart: Option<String>,
     part: Part,
     scx_sfs: Option<PathBuf>,
     patterns: Vec<String>,
@@ -159,7 +161,12 @@ impl Options {
             match argument.as_str() {
                 "--help" | "-h" => options.help = true,
                 "--list" => options.list = true,
-                "--disk" => options.disk = true,
+                "--apart" => {
+                    let kind = arguments
+                        .next()
+                        .filter(|kind| APART.contains(&kind.as_str()));
+                    options.apart = Some(kind.context("--apart needs disk or suspend")?);
+                }
                 "--part" => {
                     let part = arguments.next().context("--part needs I/N")?;
                     options.part = Part::parse(&part)?;
@@ -173,6 +180,10 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    fn apart(&self) -> Option<&str> {
+        self.apart.as_deref()
     }
 
     /// Returns the cases asked for, in the suite's order.

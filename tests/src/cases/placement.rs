@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 
-use crate::case::{Bench, Case, Skip};
-use crate::clock::{burn, ms, sleep, wait_until};
+use crate::case::{since, Bench, Case, Skip};
+use crate::clock::{burn, ms, now, sleep, wait_until};
 use crate::process::{as_real_time, chain_on, confine, pin_self, set_nice, Process, PATIENCE};
 use crate::report::Report;
 use crate::scheduler::{enable_seq, state, Scheduler};
@@ -52,6 +52,11 @@ pub const CASES: &[Case] = &[
         name: "restarts_on_cpu_hotplug",
         about: "a CPU goes and comes back under load: the loader restarts, no task is lost",
         run: restarts_on_cpu_hotplug,
+    },
+    Case {
+        name: "suspend_and_resume",
+        about: "the machine sleeps (S3) under load: the loader restarts, no task is lost",
+        run: suspend_and_resume,
     },
 ];
 
@@ -295,6 +300,39 @@ fn restarts_on_cpu_hotplug(bench: &Bench) -> Result<()> {
             fresh.turnaround()
         ));
     }
+    drop(tasks);
+    scheduler.finish()
+}
+
+fn suspend_and_resume(bench: &Bench) -> Result<()> {
+    const SLEEP_STATE: &str = "/sys/power/state";
+    const ALARM: &str = "/sys/class/rtc/rtc0/wakealarm";
+    // The others go offline meanwhile: that is what the kernel restarts a scheduler for.
+    bench.needs_two_cpus()?;
+    let states = fs::read_to_string(SLEEP_STATE).unwrap_or_default();
+    ensure!(states.contains("mem"), Skip("this machine cannot sleep"));
+    let mut scheduler = bench.load("--slice-us 10000")?;
+    let tasks = bench.each_cpu(|_| Process::hog())?;
+    let mut fresh = Process::burner(ms(5))?;
+    fresh.wait()?;
+    let (seq, before) = (enable_seq(), now());
+    fs::write(ALARM, "+3").context("there is no clock to wake up by")?;
+    fs::write(SLEEP_STATE, "mem").context("the machine does not sleep")?;
+    let used: Vec<_> = tasks.iter().map(|task| task.cpu()).collect();
+    bench.say(format_args!(
+        "CLOCK_MONOTONIC went on by {:?}",
+        since(before)
+    ));
+
+    let loaded = wait_until(6 * PATIENCE, || enable_seq() > seq && state() == "enabled");
+    ensure!(loaded, "not loaded again: {}", scheduler.log());
+    ensure!(scheduler.is_alive(), "the loader is gone");
+    let cpus = bench.cpus() as u64;
+    scheduler.wait_for("the CPUs", |stats| stats.cpus == cpus)?;
+    let mut all = tasks.iter().zip(used);
+    let run = all.all(|(task, used)| wait_until(PATIENCE, || task.cpu() > used));
+    ensure!(run, "a task is lost");
+    Process::burner(ms(5))?.wait()?;
     drop(tasks);
     scheduler.finish()
 }
