@@ -184,12 +184,13 @@ static u64 head_wait(u64 dsq, u64 now)
 }
 
 /*
- * Return the FAIR queue that must get @cpu now, though FILTER has work for it:
+ * Return the FAIR queue that must get @cpu now, though FILTER has work for it and it
+ * has served FAIR at @fair_served_at:
  * the one whose head has waited longest, if that is long enough; else 0. Not
  * virtual time decides here: a pinned head, which no other CPU can serve, could
  * come second to the shared queue for ever.
  */
-static u64 fair_due_queue(const struct cpu_ctx *cctx, s32 cpu, u64 now)
+__verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {
 	u32 waiting = fair_waiting(cpu);
 	u64 interval, shared, pinned;
@@ -197,7 +198,7 @@ static u64 fair_due_queue(const struct cpu_ctx *cctx, s32 cpu, u64 now)
 	if (!waiting)
 		return 0;
 	interval = fair_due_interval(waiting);
-	if (time_delta(now, cctx->fair_served_at) < interval)
+	if (time_delta(now, fair_served_at) < interval)
 		return 0;
 	shared = head_wait(DSQ_FAIR, now);
 	pinned = head_wait(DSQ_FAIR_CPU(cpu), now);
@@ -241,22 +242,20 @@ static bool fair_dispatch_from(s32 cpu, u64 dsq)
 }
 
 /* Give @cpu the first FAIR task that it may run. Return true if there is one. */
-static bool fair_dispatch(s32 cpu)
+__verified_once bool fair_dispatch(s32 cpu)
 {
 	u64 vtime = 0, dsq = fair_first_queue(cpu, &vtime);
 
 	return dsq && fair_dispatch_from(cpu, dsq);
 }
 
-/* Return true if @prev, which has used up its turn, still comes before all
- * that waits in FAIR, so that switching away from it would only cost time. */
-static bool fair_keeps_cpu(const struct task_struct *prev, s32 cpu)
+/* Return true if a task with virtual time @own, which has used up its turn, still comes
+ * before all that waits in FAIR, so that switching away from it would only cost time. */
+__verified_once bool fair_keeps_cpu(u64 own, s32 cpu)
 {
 	u64 vtime = 0;
 
-	if (!fair_first_queue(cpu, &vtime))
-		return true;
-	return time_before(prev->scx.dsq_vtime, vtime);
+	return !fair_first_queue(cpu, &vtime) || time_before(own, vtime);
 }
 
 #endif /* __SFS_FAIR_BPF_H */

@@ -137,7 +137,7 @@ static void check_recovery(u64 now)
  * another CPU has just taken the task; it then runs for a FILTER slice but in
  * FAIR's name, once.
  */
-static void relieve_filter(u64 filter, u64 fair, u64 now)
+__verified_once int relieve_filter(u64 filter, u64 fair, u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
@@ -146,9 +146,9 @@ static void relieve_filter(u64 filter, u64 fair, u64 now)
 		struct task_ctx *tctx = try_lookup_task_ctx(p);
 
 		if (++looked_at > RELIEVE_BATCH || !tctx)
-			return;
+			break;
 		if (time_delta(now, tctx->queued_at) < overload_wait())
-			return;
+			break;
 		tctx->turn = TURN_FAIR;
 		fair_join(p, tctx);
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns());
@@ -156,6 +156,7 @@ static void relieve_filter(u64 filter, u64 fair, u64 now)
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
 			count(SFS_RELIEVED);
 	}
+	return 0;
 }
 
 static bool loader_is_late(u64 now)
@@ -168,7 +169,7 @@ static bool loader_is_late(u64 now)
 /* ---------------------------------------------------------------- dispatch */
 
 /* Return true if FILTER has work that may wait for @cpu. */
-static bool filter_waiting(s32 cpu)
+__verified_once bool filter_waiting(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 || shards_waiting(cpu);
 }
@@ -193,10 +194,14 @@ static bool filter_head_waiting(s32 cpu)
  * true if there is one. (If the shared head is one that @cpu must not run, a
  * pinned task may wait for one more than it should.)
  */
-static bool filter_dispatch(s32 cpu, struct cpu_ctx *cctx)
+__verified_once bool filter_dispatch(s32 cpu)
 {
-	u64 first = first_shard_queue(cpu, cctx);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	u64 first;
 
+	if (!cctx)
+		return false;
+	first = first_shard_queue(cpu, cctx);
 	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
 	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(first) &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))

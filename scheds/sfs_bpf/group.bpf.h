@@ -100,12 +100,11 @@ static u64 group_of(struct task_struct *p)
 }
 
 /* ------------------------------------------------------------------ weight
- * What walks up the hierarchy is not static: the verifier then looks at it once,
- * instead of at each place that calls it with all that may have come before.
+ * What walks up the hierarchy is verified apart from who calls it.
  */
 
 /* Something of @weight becomes active in group @id. */
-__noinline int activate(u64 id, u32 weight)
+__verified_once int activate(u64 id, u32 weight)
 {
 	int i;
 
@@ -125,7 +124,7 @@ __noinline int activate(u64 id, u32 weight)
 }
 
 /* Something of @weight is no longer active in group @id. */
-__noinline int deactivate(u64 id, u32 weight)
+__verified_once int deactivate(u64 id, u32 weight)
 {
 	int i;
 
@@ -163,7 +162,7 @@ static void leave_group(struct task_ctx *tctx)
 
 /* Return what @weight comes to in group @id: itself, if that is the root; its part
  * of the group's weight, and so on, otherwise. */
-__noinline u64 weight_in_group(u64 id, u64 weight)
+__verified_once u64 weight_in_group(u64 id, u64 weight)
 {
 	int i;
 
@@ -272,7 +271,7 @@ static u64 pop_released(void)
 }
 
 /* Charge @delta to the groups with a quota, from @id upwards. */
-__noinline int charge_groups(u64 id, u64 delta, u64 now)
+__verified_once int charge_groups(u64 id, u64 delta, u64 now)
 {
 	int i;
 
@@ -298,7 +297,7 @@ __noinline int charge_groups(u64 id, u64 delta, u64 now)
 
 /* Return the id of the nearest group, from @id upwards, that has used up its quota,
  * or 0. */
-__noinline u64 throttled_by(u64 id)
+__verified_once u64 throttled_by(u64 id)
 {
 	int i;
 

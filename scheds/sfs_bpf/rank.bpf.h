@@ -309,7 +309,7 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 }
 
 /* Return true if the first in rank order may surely run on @cpu. */
-static bool ranked_head_waiting(s32 cpu)
+__verified_once bool ranked_head_waiting(s32 cpu)
 {
 	struct task_struct *head;
 
@@ -323,7 +323,7 @@ static bool ranked_head_waiting(s32 cpu)
 
 /* Give @cpu the task with the earliest deadline that it may run. Return true if
  * there is one. */
-static bool ranked_dispatch(s32 cpu)
+__verified_once bool ranked_dispatch(s32 cpu)
 {
 	u64 deadline, first = ranked_first_queue(cpu, &deadline);
 

@@ -317,9 +317,8 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	kick_idle_cpu(p, pinned);
 }
 
-/* Let the tasks of one group go on that has quota again. Not static: the verifier
- * then looks at it once, apart from dispatch(). */
-__noinline int release_parked(u64 now)
+/* Let the tasks of one group go on that has quota again. */
+__verified_once int release_parked(u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
@@ -366,7 +365,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, now);
 		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
 	}
-	due = fair_due_queue(cctx, cpu, now);
+	due = fair_due_queue(cpu, cctx->fair_served_at, now);
 	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
 		count(SFS_FAIR_TURNS_DUE);
@@ -385,9 +384,9 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tctx->passed = true;
 	}
-	if (filter_dispatch(cpu, cctx) || ranked_dispatch(cpu))
+	if (filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
-	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev, cpu)) {
+	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev->scx.dsq_vtime, cpu)) {
 		turn = next_turn(prev, tctx, inv);
 		keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
 		return;
@@ -441,9 +440,9 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
-		       fair_due_queue(cctx, cpu, now);
+		       fair_due_queue(cpu, cctx->fair_served_at, now);
 	if (tctx->turn == TURN_RANKED)
-		return fair_due_queue(cctx, cpu, now);
+		return fair_due_queue(cpu, cctx->fair_served_at, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due &&
 	       (filter_waiting(cpu) || ranked_head_waiting(cpu) ||
 		scx_bpf_dsq_nr_queued(DSQ_SYSTEM) > 0);
@@ -649,9 +648,8 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 	return scx_bpf_dsq_move(it, p, shard_queue_for(p), 0);
 }
 
-/* Move tasks from one shard to FAIR, a batch at most. Return how many. Not static: the
- * verifier then looks at it once, apart from the loop over the shards. */
-__noinline u32 move_shard_to_fair(u32 shard)
+/* Move tasks from one shard to FAIR, a batch at most. Return how many. */
+__verified_once u32 move_shard_to_fair(u32 shard)
 {
 	struct task_struct *p;
 	u32 moved = 0;

@@ -7,6 +7,13 @@
 #ifndef __SFS_STATE_BPF_H
 #define __SFS_STATE_BPF_H
 
+/*
+ * For a function that is not static: the verifier looks at it once, for any arguments,
+ * and not at each place that calls it with all that may have come before. That is what
+ * keeps loading short. (Such a function takes and returns numbers.)
+ */
+#define __verified_once	__noinline
+
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 
@@ -15,10 +22,9 @@
 
 /*
  * Queues. FILTER is first-in-first-out (shard.bpf.h splits it on large machines),
- * FAIR is ordered by virtual time. A
- * task that one CPU alone may run waits in that CPU's own pair of queues: in a
- * shared queue its CPU could pass it by for ever (sched-ext/scx #1185), and
- * all others would have to step over it.
+ * FAIR is ordered by virtual time. A task that one CPU alone may run waits in that
+ * CPU's own pair of queues: in a shared queue its CPU could pass it by for ever
+ * (sched-ext/scx #1185), and all others would have to step over it.
  */
 #define DSQ_FILTER		0x10000ULL
 #define DSQ_FAIR		0x20000ULL
