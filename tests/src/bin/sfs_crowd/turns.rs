@@ -1,12 +1,14 @@
 //! A queue of constant length: as many tasks want to run at any time as were asked for.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use crossbeam::queue::SegQueue;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{signal, SigHandler, Signal};
 use nix::unistd::{fork as fork_process, ForkResult};
@@ -73,18 +75,26 @@ pub fn fork(tasks: u32, burst: Duration) -> Result<()> {
     set_child_subreaper(true).context("cannot adopt orphans")?;
     // SAFETY: no handler is installed.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }.context("cannot ignore SIGCHLD")?;
+    let (reader, writer) = io::pipe().context("cannot make a pipe")?;
     for number in 0..tasks {
         // SAFETY: the process has a single thread.
         match unsafe { fork_process() }.with_context(|| format!("fork {number} of {tasks}"))? {
-            ForkResult::Child => run_chain(burst),
+            ForkResult::Child => {
+                drop(writer);
+                run_chain(burst, &reader)
+            }
             ForkResult::Parent { .. } => {}
         }
     }
-    ready()
+    let done = ready();
+    drop(writer);
+    done
 }
 
-fn run_chain(burst: Duration) -> ! {
-    loop {
+/// Goes on until nobody holds the other end of `founder`: chains whose links end within a
+/// millisecond could escape for ever from whoever wants to kill them one by one.
+fn run_chain(burst: Duration, founder: &io::PipeReader) -> ! {
+    while !is_closed(founder) {
         burn(burst);
         // SAFETY: the process has a single thread.
         match unsafe { fork_process() } {
@@ -95,4 +105,11 @@ fn run_chain(burst: Duration) -> ! {
     }
     // SAFETY: ends the process; nothing is left to be flushed.
     unsafe { libc::_exit(0) }
+}
+
+fn is_closed(pipe: &io::PipeReader) -> bool {
+    let mut fds = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    let looked = poll(&mut fds, PollTimeout::ZERO);
+    let events = fds[0].revents().unwrap_or(PollFlags::empty());
+    looked.is_ok() && events.contains(PollFlags::POLLHUP)
 }
