@@ -20,7 +20,7 @@ use libbpf_sys::{
 use crate::system::{now, sleep_until};
 
 /// A window: long enough for some calls, short enough to be left alone by the emulator.
-const WINDOW: Duration = Duration::from_millis(2);
+const WINDOW: Duration = Duration::from_micros(200);
 
 /// Where the kernel is told to count.
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
