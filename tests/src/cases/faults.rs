@@ -211,28 +211,31 @@ fn folders_that_cannot_be_watched(bench: &Bench) -> Result<()> {
     let before = fs::read_to_string(LIMIT).context("there is no limit")?;
     // The root, tenants and tenants/first are watched.
     fs::write(LIMIT, "3")?;
-    let others: Result<Vec<Cgroup>> = ["second", "third"]
-        .map(|name| Cgroup::new(&format!("tenants/{name}/unseen")))
-        .into_iter()
-        .collect();
-    let warned = wait_until(PATIENCE, || scheduler.log().contains("max_user_watches"));
+    let come = || -> Result<[Cgroup; 3]> {
+        let second = Cgroup::new("tenants/second/unseen")?;
+        let warned = wait_until(PATIENCE, || scheduler.log().contains("max_user_watches"));
+        ensure!(warned, "it does not say so: {}", scheduler.log());
+        let third = Cgroup::new("tenants/third/unseen")?;
+        // The loader has seen what has come before as well when it has seen this one.
+        let sandbox = Cgroup::new("tenants/first/f")?;
+        scheduler.wait_for("the sandbox", |stats| stats.sandboxes == 1)?;
+        Ok([second, third, sandbox])
+    };
+    let come = come();
     fs::write(LIMIT, before.trim())?;
-    let (others, log) = (others?, scheduler.log());
+    let [second, third, sandbox] = come?;
+    let log = scheduler.log();
     bench.say(
         log.lines()
             .find(|line| line.contains("watch"))
             .unwrap_or(""),
     );
-    ensure!(warned, "it does not say so: {log}");
-
-    let sandbox = Cgroup::new("tenants/first/f")?;
-    scheduler.wait_for("the sandbox", |stats| stats.sandboxes == 1)?;
     Process::spawn_in(&sandbox, |_| burn(ms(5)))?.wait()?;
     let stats = scheduler.stats()?;
     ensure!(stats.arrivals == 1, "{stats:?}");
     let told = scheduler.log().matches("max_user_watches").count();
     ensure!(told == 1, "that is told {told} times");
-    drop((sandbox, others, first));
+    drop((sandbox, second, third, first));
     scheduler.finish()
 }
 
