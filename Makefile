@@ -27,7 +27,7 @@ demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table a
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
 	@scripts/setup-host vm
 	vm/test.sh
-	tests/run
+	tests/run --again
 
 test-unit: ## only what needs no virtual machine
 	@scripts/setup-host build test

@@ -33,13 +33,14 @@ pub const CASES: &[Case] = &[
 ];
 
 fn shards_keep_the_order_of_arrival(bench: &Bench) -> Result<()> {
-    const LAG: Duration = ms(2);
+    // One that has got its CPU may have to leave it to a kernel thread, for 4 ms at most,
+    // before it notes its start.
+    const LAG: Duration = ms(8);
     let one = overtaking(bench, 1)?;
     let many = overtaking(bench, bench.cpus())?;
     bench.say(format_args!(
         "one shard: {one:?}, one for each CPU: {many:?}"
     ));
-    // Two that get CPUs at the same time may note their starts in either order.
     ensure!(one <= LAG, "a single queue is first in, first out");
     // Arrivals are 2 ms apart. A CPU looks at each other shard every cpus - 1 of its
     // dispatches; meanwhile it may serve so many of its own, each of which came
