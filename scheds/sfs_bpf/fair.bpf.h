@@ -185,10 +185,9 @@ static u64 head_wait(u64 dsq, u64 now)
 
 /*
  * Return the FAIR queue that must get @cpu now, though FILTER has work for it and it
- * has served FAIR at @fair_served_at:
- * the one whose head has waited longest, if that is long enough; else 0. Not
- * virtual time decides here: a pinned head, which no other CPU can serve, could
- * come second to the shared queue for ever.
+ * has served FAIR at @fair_served_at: the one whose head has waited longest, if that is
+ * long enough; else 0. Not virtual time decides here: a pinned head, which no other CPU
+ * can serve, could come second to the shared queue for ever.
  */
 __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {

@@ -32,11 +32,12 @@ impl Section {
     pub fn that_spins() -> Result<Self> {
         const JUMP: u8 = 0x05;
         const MAY_GOTO: u8 = 0xe5; // BPF_JMP | BPF_JCOND: jumps when the time is over
+        let end = return_0();
         Self::load(&[
             instruction(MAY_GOTO, 0, 0, 1, 0),
             instruction(JUMP, 0, 0, -2, 0),
-            RETURN_0[0],
-            RETURN_0[1],
+            end[0],
+            end[1],
         ])
     }
 
@@ -53,14 +54,15 @@ impl Section {
         const SET: u8 = 0xb7;
         const CALL: u8 = 0x85;
         const COPY_FROM_USER: i32 = 148; // BPF_FUNC_copy_from_user
+        let end = return_0();
         Self::load(&[
             instruction(LOAD, 3, 1, 0, 0),
             instruction(MOVE, 1, 10, 0, 0),
             instruction(ADD, 1, 0, 0, -8),
             instruction(SET, 2, 0, 0, 8),
             instruction(CALL, 0, 0, 0, COPY_FROM_USER),
-            RETURN_0[0],
-            RETURN_0[1],
+            end[0],
+            end[1],
         ])
     }
 
@@ -106,30 +108,20 @@ impl Section {
     }
 }
 
-const RETURN_0: [bpf_insn; 2] = [
-    instruction(0xb7, 0, 0, 0, 0), // r0 = 0
-    instruction(0x95, 0, 0, 0, 0), // exit
-];
-
-const fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -> bpf_insn {
-    // SAFETY: an instruction is eight bytes in this order; any of them are a valid value.
-    unsafe {
-        std::mem::transmute::<Layout, bpf_insn>(Layout {
-            code,
-            registers: from << 4 | to,
-            offset,
-            value,
-        })
+/// Returns an instruction; `to` and `from` are registers.
+fn instruction(code: u8, to: u8, from: u8, off: i16, imm: i32) -> bpf_insn {
+    bpf_insn {
+        code,
+        _bitfield_align_1: [],
+        _bitfield_1: bpf_insn::new_bitfield_1(to, from),
+        off,
+        imm,
     }
 }
 
-/// What `struct bpf_insn` is in memory, on a machine that stores the low byte first.
-#[repr(C)]
-struct Layout {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    value: i32,
+/// Returns what sets the result to 0 and ends a program.
+fn return_0() -> [bpf_insn; 2] {
+    [instruction(0xb7, 0, 0, 0, 0), instruction(0x95, 0, 0, 0, 0)]
 }
 
 nix::ioctl_readwrite!(uffd_api, 0xaa, 0x3f, UffdApi);

@@ -22,20 +22,34 @@ pub const CASES: &[Case] = &[
 ];
 
 fn spins_where_it_must_stay(bench: &Bench) -> Result<()> {
-    const ROUNDS: u32 = 3;
     let section = Section::that_spins()?;
     let scheduler = bench.load("--slice-us 20000 --no-overload --fair-max-wait-ms 50")?;
     let chains = bench.saturate_filter()?;
-    let before = scheduler.stats()?;
-    let mut inside: Vec<Process> = bench.each_cpu(|_| {
-        Process::spawn(|report| {
-            for _ in 0..ROUNDS {
+    let enter_on_each = || {
+        bench.each_cpu(|_| {
+            Process::spawn(|report| {
                 section.enter(0).unwrap_or_else(|error| panic!("{error:#}"));
                 report.burn(ms(1));
-            }
+            })
         })
-    })?;
+    };
+    // Nobody is confined to a CPU: only the section can be what keeps a task on its own.
+    let without = scheduler.stats()?;
+    sleep(ms(300));
+    let before = scheduler.stats()?;
+    wait_for_all(&mut enter_on_each()?)?;
+    let stats = scheduler.stats()?;
+    let (usual, within) = (before.pinned - without.pinned, stats.pinned - before.pinned);
+    bench.say(format_args!(
+        "queued for one CPU {usual} times without sections, {within} with; {} demotions",
+        stats.demotions - before.demotions
+    ));
+    ensure!(
+        within >= usual + bench.cpus() as u64,
+        "they were not queued for their CPUs"
+    );
     // Whoever asks for another CPU waits for the section's end.
+    let mut inside = enter_on_each()?;
     for round in 0..4 {
         sleep(ms(40));
         for one in &mut inside {
@@ -45,13 +59,6 @@ fn spins_where_it_must_stay(bench: &Bench) -> Result<()> {
         }
     }
     wait_for_all(&mut inside)?;
-    let stats = scheduler.stats()?;
-    bench.say(format_args!(
-        "{} demotions, queued for one CPU {} times",
-        stats.demotions - before.demotions,
-        stats.pinned - before.pinned
-    ));
-    ensure!(stats.pinned > before.pinned, "none was queued for one CPU");
     drop(chains);
     scheduler.finish()
 }
