@@ -1,8 +1,9 @@
 # The commands that people use. `make help` lists them.
 
 CARGO ?= cargo
-# The build of scx's libraries asks for it as well. Expanded when a recipe runs,
-# by when scripts/setup-host has installed it.
+# The build of scx's libraries asks for it as well. Make expands it once for each target,
+# before the first line of its recipe: what installs clang is therefore a target of its
+# own, `setup`, on which everything that compiles depends.
 export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # The variables of `make bench` are described in scripts/bench; given on make's
 # command line or in the environment, they reach it by themselves.
@@ -10,73 +11,80 @@ export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
 # The version that `make audit` installs where there is none.
 CARGO_DENY := 0.20.2
 
+# What a command needs of the host beyond what the build does (see scripts/setup-host).
+# All that the commands given to make need is made sure of at once, before anything else.
+SETS_demo := vm
+SETS_test := test vm
+SETS_test-unit := test
+SETS_test-vm := vm
+SETS_test-fresh := fresh
+SETS_test-full := test vm stress fresh
+SETS_matrix := vm
+SETS_stress := vm stress
+SETS_bench := vm
+SETS_paper := vm
+SETS_platforms := vm platforms
+SETS_lint := test
+SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
+
 .DEFAULT_GOAL := build
-.PHONY: help build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## the scheduler, the benchmark and the simulation (installs what is missing, as root)
-	@scripts/setup-host build
+setup:
+	@scripts/setup-host build $(SETS)
+
+build: setup ## the scheduler, the benchmark and the simulation (installs what is missing, as root)
 	cd userspace && $(CARGO) build --release --locked --workspace
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
-	@scripts/setup-host vm
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo scripts/bench
 
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
-	@scripts/setup-host vm
 	vm/test.sh
 	tests/run --again
 
-test-unit: ## only what needs no virtual machine
-	@scripts/setup-host build test
+test-unit: setup ## only what needs no virtual machine
 	cd userspace && $(CARGO) test --release --locked --workspace
 	scripts/test.sh
 	scripts/test-bench
 	packaging/test.sh
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
-	@scripts/setup-host vm
 	tests/run $(CASE)
 
 test-full: test matrix stress ## everything, on every kernel and under stress: hours
 
 matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)
-	@scripts/setup-host vm
 	@scripts/matrix $(ON)
 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
-	@scripts/setup-host vm stress
 	tests/stress $(MIX)
 
 bench: build ## any schedulers on any workload; variables: see scripts/bench
-	@scripts/setup-host vm
 	@scripts/bench
 
-peers: ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
-	@scripts/setup-host build
+peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
 	@scripts/peers $(NAME)
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
-	@scripts/setup-host vm
 	@userspace/target/release/sfs_paper run
 
 platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambda's; settings: vm/platforms/lambda --help
-	@scripts/setup-host vm platforms
 	@vm/platforms/functions-framework
 	@vm/platforms/lambda
 
-microbench: ## the speed of the policy, hints, the benchmark and the simulation (criterion)
+microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
 
-lint: ## formatting, clippy and shellcheck, warnings as errors
-	@scripts/setup-host build test
+lint: setup ## formatting, clippy and shellcheck, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/shellcheck
 
-audit: ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
+audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
 	cd userspace && cargo-deny --locked --workspace check $(CHECK)
 
