@@ -28,7 +28,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +55,10 @@ test-unit: setup ## only what needs no virtual machine
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)
 
-test-full: test matrix stress ## everything, on every kernel and under stress: hours
+test-fresh: setup ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases
+	@scripts/test-fresh $(ON)
+
+test-full: test test-fresh matrix stress ## everything, on bare machines, on every kernel and under stress: hours
 
 matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)
 	@scripts/matrix $(ON)
