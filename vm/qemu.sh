@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # How to call QEMU. Sourced after lib.sh.
 
-: "${cache:?lib.sh comes first}"
+: "${cache:?lib.sh comes first}" "${vm_dir:?}"
 
 # Before 8.1 several emulated CPUs crash the guest now and then, and in virtual
 # time they share the instruction budget unevenly.
@@ -29,4 +29,22 @@ qemu_command() {
 	QEMU=("$loader" --library-path "$libraries" "$root/usr/bin/qemu-system-x86_64"
 		-L "$root/usr/share/seabios" -L "$root/usr/share/qemu")
 	[[ -n $(qemu_version "${QEMU[@]}") ]]
+}
+
+# Prints the library that keeps QEMU's main loop and its emulated CPUs from
+# running at the same time (turns.c). Builds it where the cache has none of this
+# source; fails where that cannot be done or QEMU does not start with it.
+turns_library() {
+	local source=$vm_dir/turns.c library
+	library=$cache/turns-$(sha256sum "$source" | cut -c 1-16).so
+	if [[ ! -e $library ]]; then
+		# The dynamic loader only warns of a library that it cannot load.
+		if ! gcc -O2 -shared -fPIC -o "$library.$$" "$source" 2>/dev/null ||
+			[[ -n $(LD_PRELOAD=$library.$$ "${QEMU[@]}" --version 2>&1 >/dev/null || echo failed) ]]; then
+			rm -f "$library.$$"
+			return 1
+		fi
+		mv "$library.$$" "$library"
+	fi
+	printf '%s\n' "$library"
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Preloaded into QEMU with -icount, so that its main loop and the thread of the
+ * emulated CPUs never run at the same time.
+ *
+ * With sleep=off it is the main loop that moves virtual time on when all CPUs
+ * are halted. Each time it does so, and each time a timer expires, it is woken
+ * up once more than needed, and looks again while the CPUs run. A CPU that it
+ * finds halted may not have accounted for its last instructions, nor have
+ * stopped the timer by which QEMU goes from CPU to CPU. Time then moves on by
+ * another amount than in a run in which the host's scheduler chose otherwise.
+ *
+ * Here whoever runs has the turn. The main loop gives it up while it polls, the
+ * CPUs while they sleep, all of them halted. QEMU calls both functions from a
+ * shared library, which is why a preloaded one can come in between.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ * CPUs that have not slept for so long have more to do, and a main loop that
+ * looks at them does not find them halted. It must run to end QEMU when a
+ * crashed guest has asked for that.
+ */
+#define BUSY_SECONDS 10
+
+static sem_t turn;
+static __thread bool have_turn;
+static int (*real_poll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
+
+__attribute__((constructor)) static void prepare(void)
+{
+	sem_init(&turn, 0, 1);
+	real_poll = dlsym(RTLD_NEXT, "ppoll");
+	/* The version with the layout of today's condition variables. */
+	real_wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+}
+
+static bool in_main_thread(void)
+{
+	return gettid() == getpid();
+}
+
+static void give_turn(void)
+{
+	if (have_turn)
+		sem_post(&turn);
+	have_turn = false;
+}
+
+/* A signal interrupts it: QEMU is to end, and the turn no longer matters. */
+static void take_turn_soon(void)
+{
+	struct timespec limit;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += BUSY_SECONDS;
+	have_turn = sem_timedwait(&turn, &limit) == 0;
+}
+
+static void take_turn(void)
+{
+	while (sem_wait(&turn) != 0)
+		;
+	have_turn = true;
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	static const struct timespec now;
+	int ready;
+
+	if (!in_main_thread())
+		return real_poll(fds, count, timeout, mask);
+	give_turn();
+	ready = real_poll(fds, count, timeout, mask);
+	if (ready < 0)
+		return ready;
+	take_turn_soon();
+	/* More may have become ready in the meantime. */
+	return real_poll(fds, count, &now, mask);
+}
+
+/*
+ * The main thread takes part from its first poll on, the CPUs from their first
+ * sleep. Other threads do not wait in this way.
+ */
+int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+	bool takes_part = have_turn || !in_main_thread();
+	int error;
+
+	give_turn();
+	error = real_wait(condition, mutex);
+	if (!takes_part)
+		return error;
+	/* Whoever has the turn may want the mutex. */
+	pthread_mutex_unlock(mutex);
+	take_turn();
+	pthread_mutex_lock(mutex);
+	return error;
+}
