@@ -58,6 +58,8 @@ bad_options() {
 	expect 'missing kernel image' 2 "'./nonexistent'" "$vm/run" --kernel ./nonexistent -- true
 	expect 'no kernel image' 2 'is no x86 kernel image' "$vm/run" --kernel "$vm/run" -- true
 	expect 'command without dashes' 2 "before the command 'true'" "$vm/run" true
+	expect 'no pairs to compare' 2 'usage: same' "$vm/same" 0
+	expect 'nothing of that name to compare' 2 "no workload 'sprint'" "$vm/same" 1 sprint
 	expect 'bad fetch option' 2 "unknown option '-x'" "$vm/fetch-kernel" -x
 }
 
