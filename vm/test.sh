@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests of vm/ and kernel-config/. Boots six guests.
+# Tests of vm/ and kernel-config/. Boots nine guests.
 set -uo pipefail
 
 vm=$(cd "$(dirname "$0")" && pwd)
@@ -52,6 +52,7 @@ bad_options() {
 	expect 'no number of CPUs' 2 "not 'many'" "$vm/run" --cpus many -- true
 	expect 'unknown accelerator' 2 "'warp' is none of them" "$vm/run" --accel warp -- true
 	expect 'bad time limit' 2 "not '0'" "$vm/run" --timeout 0 -- true
+	expect 'no number of a perturbation' 2 "not '1O'" "$vm/run" --perturb 1O -- true
 	expect 'bad variable' 2 "not '1A=b'" "$vm/run" --env 1A=b -- true
 	expect 'bad result directory' 2 "not 'out'" "$vm/run" --out out -- true
 	expect 'missing input' 2 "cannot read '/nonexistent'" "$vm/run" --in /nonexistent -- true
@@ -107,6 +108,29 @@ determinism() {
 	same 'the results are the same again' "$work/out1" "$work/out2"
 }
 
+# perturbed RUN K: what another machine shows of itself.
+perturbed() {
+	"$vm/run" --perturb "$2" --console "$work/perturbed$1.console" -- \
+		sh -c "env; dmesg; cat /proc/interrupts /proc/kallsyms | head -n 200; head -c 64 /dev/urandom | od" \
+		>"$work/perturbed$1" 2>/dev/null || true
+}
+
+perturbations() {
+	perturbed 1 7
+	perturbed 2 7
+	perturbed 3 8
+	expect 'the guest knows its perturbation' 0 'VM_PERTURB=7' cat "$work/perturbed1"
+	same 'a perturbation is the same again' "$work/perturbed1" "$work/perturbed2"
+	same 'and so is its console' "$work/perturbed1.console" "$work/perturbed2.console"
+	expect 'all CPUs are there' 0 'smp: Brought up 1 node, 4 CPUs' cat "$work/perturbed3"
+	# Addresses and random numbers are others; each of these lines is there once.
+	if [[ $(diff "$work/perturbed1" "$work/perturbed3" | grep -c '^<') -gt 100 ]]; then
+		pass 'another perturbation is another machine'
+	else
+		fail 'another perturbation is another machine' 'they hardly differ'
+	fi
+}
+
 failures() {
 	expect 'a panic is an error' 125 'the guest'\''s kernel panicked' \
 		"$vm/run" --cpus 1 -- sh -c 'echo c >/proc/sysrq-trigger'
@@ -156,6 +180,7 @@ config_check
 bad_options
 image "$("$vm/fetch-busybox")"
 determinism
+perturbations
 failures
 multi_threaded
 kvm
