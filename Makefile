@@ -44,13 +44,14 @@ demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table a
 
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
 	vm/test.sh
-	tests/run --again
+	tests/run
 
 test-unit: setup ## only what needs no virtual machine
 	cd userspace && $(CARGO) test --release --locked --workspace
 	scripts/test.sh
 	scripts/test-bench
 	packaging/test.sh
+	tests/test.sh
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{ensure, Result};
 
 use crate::clock::{ms, now};
+use crate::perturbation::Perturbation;
 use crate::process::{chain, Process};
 use crate::scheduler::Scheduler;
 
@@ -106,7 +107,10 @@ impl<'a> Bench<'a> {
         if option.is_some_and(|option| !all.contains(&option)) {
             all.extend(more.split_whitespace());
         }
-        Scheduler::start(self.scx_sfs, &all)
+        let scheduler = Scheduler::start(self.scx_sfs, &all)?;
+        // What the loader does now and then it has begun together with the case.
+        Perturbation::of_environment()?.delay(options);
+        Ok(scheduler)
     }
 
     /// Keeps all CPUs busy with FAIR work: one hog for each, all of them demoted.

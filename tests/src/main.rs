@@ -6,6 +6,7 @@ mod case;
 mod cases;
 mod cgroup;
 mod clock;
+mod perturbation;
 mod process;
 mod report;
 mod runner;
@@ -26,10 +27,8 @@ use case::{Case, APART};
 use runner::Verdict;
 
 const USAGE: &str =
-    "usage: sfs_behaviour [--list] [--again] [--apart KIND] [--part I/N] [--scx-sfs PATH] [CASE...]
+    "usage: sfs_behaviour [--list] [--apart KIND] [--part I/N] [--scx-sfs PATH] [CASE...]
   --list          prints the cases and exits
-  --again         a case that fails is tried a second time, and that is said; not if
-                  the kernel has ejected the scheduler or complained
   --apart KIND    runs those cases only that need a machine of their own; without this
                   option they are not run. disk: with a disk, /dev/nvme0n1, that loses
                   what is on it; suspend: that may be suspended, in real time
@@ -86,7 +85,6 @@ fn prepare() -> Result<()> {
 fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
     let cpus = std::thread::available_parallelism()?.get();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    let mut again = Vec::new();
     let numbered: Vec<(usize, &&Case)> = (1..)
         .zip(cases)
         .filter(|(_, case)| case.apart() == options.apart())
@@ -97,16 +95,7 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
     }
     for (number, case) in numbered.into_iter().skip(part.first - 1).step_by(part.of) {
         let start = clock::now();
-        let complaints = runner::complaints();
-        let (mut verdict, mut notes) = runner::run(case, program, cpus)?;
-        let failed_alone = matches!(verdict, Verdict::Failed) && runner::complaints() == complaints;
-        if options.again && failed_alone {
-            again.push(case.name);
-            let mut first = notes;
-            (verdict, notes) = runner::run(case, program, cpus)?;
-            first.push("so it failed at the first try; the second:".into());
-            notes.splice(0..0, first);
-        }
+        let (verdict, notes) = runner::run(case, program, cpus)?;
         let took = clock::now() - start;
         let Case { name, about, .. } = case;
         match verdict {
@@ -128,9 +117,6 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
             println!("#   {note}");
         }
         println!("#   {:.1} s", took.as_secs_f64());
-    }
-    if !again.is_empty() {
-        println!("# tried twice: {}", again.join(" "));
     }
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(failed == 0)
@@ -163,7 +149,6 @@ impl Part {
 struct Options {
     help: bool,
     list: bool,
-    again: bool,
     apart: Option<String>,
     part: Part,
     scx_sfs: Option<PathBuf>,
@@ -177,7 +162,6 @@ impl Options {
             match argument.as_str() {
                 "--help" | "-h" => options.help = true,
                 "--list" => options.list = true,
-                "--again" => options.again = true,
                 "--apart" => {
                     let kind = arguments
                         .next()

@@ -14,6 +14,7 @@ use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, setpgid, ForkResult, Pid};
 
 use crate::case::{Bench, Case, Skip};
+use crate::perturbation::Perturbation;
 use crate::scheduler::wait_until_disabled;
 
 /// A case that takes longer hangs.
@@ -50,25 +51,6 @@ pub fn run(case: &Case, scx_sfs: &Path, cpus: usize) -> Result<(Verdict, Vec<Str
     Ok((verdict, notes.lines().map(str::to_owned).collect()))
 }
 
-/// Returns how often the kernel's log tells of an ejected scheduler or of a fault of the
-/// kernel's own.
-pub fn complaints() -> usize {
-    const READ_ALL: libc::c_int = 3;
-    let mut log = vec![0u8; 1 << 20];
-    // SAFETY: the kernel writes no more than the length that it is given.
-    let length = unsafe { libc::klogctl(READ_ALL, log.as_mut_ptr().cast(), log.len() as i32) };
-    log.truncate(usize::try_from(length).unwrap_or(0));
-    let ejected = |line: &str| {
-        line.contains("sched_ext: BPF scheduler")
-            && line.contains("disabled (")
-            && !line.contains("(unregistered")
-    };
-    String::from_utf8_lossy(&log)
-        .lines()
-        .filter(|line| ejected(line) || line.contains("WARNING: ") || line.contains("BUG: "))
-        .count()
-}
-
 fn open_notes(path: &PathBuf) -> Option<File> {
     OpenOptions::new().append(true).open(path).ok()
 }
@@ -88,7 +70,11 @@ fn run_child(case: &Case, scx_sfs: &Path, cpus: usize, path: &PathBuf) -> ! {
     }));
     let result = catch_unwind(AssertUnwindSafe(|| {
         let notes = open_notes(path).context("cannot write notes")?;
-        (case.run)(&Bench::new(scx_sfs, cpus, notes))
+        let bench = Bench::new(scx_sfs, cpus, notes);
+        if let Some(done) = Perturbation::of_environment()?.displace(case.name, cpus)? {
+            bench.say(done);
+        }
+        (case.run)(&bench)
     }));
     std::process::exit(match result {
         Ok(Ok(())) => PASSED,

@@ -1,0 +1,108 @@
+#!/bin/bash
+# Checks tests/run --perturb without a virtual machine: vm/run and sfs_behaviour are
+# stand-ins. The last line reads "N passed, N failed, N skipped".
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../scripts/lib/check.sh
+source "$here/../scripts/lib/check.sh"
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+binaries=$tree/userspace/target/release
+export PATH=$tree/bin:$PATH BPF_CLANG=clang
+
+stub() {
+	{ echo '#!/bin/bash' && cat; } >"$1"
+	chmod 755 "$1"
+}
+
+# Eight cases and one with a disk. What is called bad fails under perturbation 2, skips
+# elsewhere; a guest with a case called crash ends in the middle under perturbation 3.
+fresh_tree() {
+	rm -rf "${tree:?}"/*
+	mkdir -p "$tree"/{tests,vm,bin} "$binaries"
+	cp "$here"/{run,perturb.sh} "$tree/tests/"
+	stub "$tree/bin/cargo" </dev/null
+	echo scx_sfs >"$binaries/scx_sfs"
+	stub "$binaries/sfs_behaviour" <<-'END'
+		cases=(a b c d e bad f crash disk_g)
+		for word; do
+			case $word in
+			nosuch) echo 'Bail out! there is no case "nosuch"' && exit 1 ;;
+			--list | --apart) ;;
+			disk | suspend) apart=$word ;;
+			*) wanted+=("$word") ;;
+			esac
+		done
+		[[ -z ${wanted:-} ]] || cases=("${wanted[@]}")
+		for one in "${cases[@]}"; do
+			[[ ${apart+is} && $one != ${apart}_* ]] || echo "$one  about it"
+		done
+	END
+	stub "$tree/vm/run" <<-END
+		calls=$tree/calls
+		$(
+			cat <<-'END2'
+				echo "$*" >>"$calls"
+				[[ $* =~ --perturb\ ([0-9]+) ]] && perturbation=${BASH_REMATCH[1]}
+				while [[ $1 != sfs_behaviour ]]; do shift; done
+				shift
+				[[ $1 != --apart ]] || shift 2
+				number=0 status=0
+				echo "1..$#"
+				for one; do
+					number=$((number + 1))
+					case $one.$perturbation in
+					bad.2) echo "not ok $number - bad # about it" && echo '#   it is bad' && status=1 ;;
+					bad.*) echo "ok $number - bad # SKIP not here" ;;
+					crash.3) exit 125 ;;
+					*) echo "ok $number - $one # about it" ;;
+					esac
+				done
+				exit "$status"
+			END2
+		)
+	END
+}
+
+# says TEXT STATUS OPTION...: tests/run says TEXT and has this exit status.
+says() {
+	local text=$1 wanted=$2 output status=0
+	shift 2
+	output=$("$tree/tests/run" "$@" 2>&1) || status=$?
+	echo "exit status $status: $output"
+	[[ $status -eq $wanted && $output == *"$text"* ]]
+}
+
+calls() {
+	[[ $(wc -l <"$tree/calls") -eq $1 ]]
+}
+
+fresh_tree
+check 'a failure is in the table, with what repeats it' \
+	says "bad: failed 1 of 2 times, under 2
+    tests/run --cpus 2 --perturbation 2 a b c d e bad
+
+16 passed, 1 failed, 1 skipped" 1 --perturb 2 --cpus 2 a b c d e bad f crash disk_g
+check 'six cases to a guest, and one for the disk' calls 6
+check 'the disk is there' grep -c -e '--perturb 1 .*--disk 256M .* --apart disk disk_g$' "$tree/calls"
+check 'all cases without names' says '23 passed, 2 failed, 2 skipped' 1 --perturb 3
+fresh_tree
+check 'one alone, which fails the same way' says 'bad: failed 1 of 1 times, under 2' 1 --perturbation 2 a b c d e bad
+check 'in one guest' calls 1
+check 'with the same words' grep -c -e ' -- sfs_behaviour a b c d e bad$' "$tree/calls"
+fresh_tree
+check 'a guest that crashes loses its cases' says 'crash: failed 1 of 2 times, under 3
+    tests/run --perturbation 3 f crash
+
+3 passed, 1 failed, 0 skipped' 1 --perturb 2 --from 3 f crash
+fresh_tree
+check 'results are kept' says '2 passed, 0 failed' 0 --perturb 2 --out "$tree/out" a
+check 'and not made again' says '3 passed, 0 failed' 0 --perturb 3 --out "$tree/out" a
+check 'but for what was missing' calls 3
+echo another >"$binaries/scx_sfs"
+check 'another build wants another folder' says 'take another folder' 2 --perturb 2 --out "$tree/out" a
+check 'so do other cases' says 'take another folder' 2 --perturb 2 --out "$tree/out" b
+check 'no such case' says 'there is no case "nosuch"' 2 --perturb 2 nosuch
+check 'no number' says "takes a number from 1 to 9999, not 'many'" 2 --perturb many
+conclude_checks
