@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
@@ -86,6 +87,8 @@ fn hint_and_fork_are_one_invocation(bench: &Bench) -> Result<()> {
 }
 
 fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
+    // So much younger than its request may a process be: the request has started it.
+    const COLD_START: Duration = ms(10_000);
     let scheduler = load(bench, "")?;
     let mut dead = Process::spawn(|_| {})?;
     dead.wait()?;
@@ -96,7 +99,9 @@ fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
     hint(bench, Pid::this(), &[])?;
     scheduler.wait_for("a foreign one", |stats| stats.hints_foreign == 1)?;
 
-    // A request from right after boot cannot have been for a process of now.
+    // A request from right after boot cannot have been for a process of now, if that is
+    // long enough ago.
+    sleep_until(COLD_START + ms(1000));
     let other = Process::spawn(|_| sleep(ms(3000)))?;
     sleep(ms(50));
     hint(bench, other.pid(), &["--arrival-us", "1"])?;
