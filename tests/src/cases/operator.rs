@@ -85,6 +85,11 @@ fn refuses_bad_options(bench: &Bench) -> Result<()> {
         ("--overload-factor NaN", 2, "--overload-factor"),
         ("--iat-window 1", 2, "--iat-window"),
         ("--fair-max-wait-ms 30000", 2, "--fair-max-wait-ms"),
+        ("--ageing 2", 2, "without --policy learned"),
+        ("--receive-port 80", 2, "without --boundary receive"),
+        ("--idle-boundary-ms 5", 2, "without --boundary idle"),
+        ("--boundary fork,hint", 2, "--hint-listen"),
+        ("--monitor 1 --partial", 2, "--monitor"),
         (
             "--slice-min-us 2000 --slice-max-us 1000",
             1,

@@ -116,10 +116,7 @@ pub fn choose_programs(skel: &mut OpenBpfSkel<'_>, boundaries: &[Boundary], iden
 }
 
 /// Says what the options ask for in vain.
-pub fn warn_of_contradictions(unit: Unit, boundaries: &[Boundary], hints: bool) {
-    if boundaries.contains(&Boundary::Hint) && !hints {
-        warn!("--boundary hint without --hint-listen: no hint can come");
-    }
+pub fn warn_of_contradictions(unit: Unit, boundaries: &[Boundary]) {
     if unit == Unit::Thread && boundaries.contains(&Boundary::Accept) {
         warn!("--unit thread with --boundary accept: only the thread that accepts gets credit");
     }

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use scx_utils::build_id;
 use tracing::{info, warn, Level};
 use tracing_subscriber::filter::Targets;
@@ -40,7 +40,7 @@ use signals::Signals;
 const NAME: &str = "scx_sfs";
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = Options::from_command_line();
     init_logging(options.verbose);
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
@@ -94,15 +94,10 @@ fn print_completions(shell: clap_complete::Shell) -> Result<()> {
 /// again when the kernel asks for that (CPU hotplug).
 fn schedule(options: &Options, signals: &Signals) -> Result<()> {
     let settings = options.settings()?;
-    options.check()?;
     preflight::check()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     info!("{NAME} {} {}", version(), arguments.join(" "));
-    boundary::warn_of_contradictions(
-        options.unit,
-        &options.boundary,
-        options.hints.hint_listen.is_some(),
-    );
+    boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
         std::thread::spawn(move || {
             if let Err(error) = stats::monitor(interval) {

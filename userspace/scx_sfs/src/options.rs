@@ -1,14 +1,19 @@
 //! Command-line options, and what they come to.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{bail, Context, Result};
-use clap::{Parser, Subcommand, ValueEnum};
+use anyhow::{Context, Result};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scx_sfs::hints::HintOptions;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use sfs_hint::Address;
 use sfs_policy::{Config, OverloadPolicy, SlicePolicy};
 
 use crate::boundary::{Boundary, Identity, Unit};
@@ -107,7 +112,12 @@ pub struct Options {
     pub ageing: f64,
 
     /// What shares one credit.
-    #[arg(long, value_enum, default_value = "process")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "process",
+        requires_if("cgroup", "cgroup")
+    )]
     pub unit: Unit,
 
     /// What begins an invocation; several, separated by commas. Two kinds that
@@ -117,12 +127,13 @@ pub struct Options {
         value_enum,
         value_delimiter = ',',
         value_name = "KIND",
-        default_value = "fork,accept"
+        default_value = "fork,accept",
+        requires_if("hint", "hint_listen")
     )]
     pub boundary: Vec<Boundary>,
 
-    /// A unit that has slept for so many milliseconds begins a new invocation,
-    /// with --boundary idle [1..=3600000].
+    /// With --boundary idle: a unit that has slept for so many milliseconds begins a new
+    /// invocation [1..=3600000].
     #[arg(long, value_name = "MS", default_value = "100",
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub idle_boundary_ms: u64,
@@ -139,15 +150,16 @@ pub struct Options {
     #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
     pub cgroup: Vec<SandboxPattern>,
 
-    /// Most sandboxes at a time; what runs in those beyond that is no function until
-    /// others are gone [1..=1048576].
-    #[arg(long, value_name = "N", default_value = "65536",
+    /// With --cgroup: most sandboxes at a time; what runs in those beyond that is no
+    /// function until others are gone [1..=1048576].
+    #[arg(long, value_name = "N", default_value = "65536", requires = "cgroup",
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub max_sandboxes: u32,
 
     /// What tells one function from another where no hint names it; by default
     /// cgroup with --cgroup, else comm.
-    #[arg(long, value_enum, value_name = "BY")]
+    #[arg(long, value_enum, value_name = "BY",
+          requires_ifs([("cgroup", "cgroup"), ("parent", "cgroup")]))]
     pub identity: Option<Identity>,
 
     /// Schedule only tasks with policy SCHED_EXT; all others stay with the
@@ -204,6 +216,46 @@ pub struct Options {
     pub libbpf: LibbpfOpts,
 }
 
+/// When options have an effect. By default all have.
+struct Effect {
+    /// Their names, as those of the fields.
+    options: &'static [&'static str],
+    has_effect: fn(&Options) -> bool,
+    /// Where they have none, with the option that this is due to.
+    why: &'static str,
+}
+
+const EFFECTS: [Effect; 5] = [
+    Effect {
+        options: &["learn_state", "ageing"],
+        has_effect: |options| options.policy == Policy::Learned,
+        why: "without --policy learned",
+    },
+    Effect {
+        options: &["overload_factor", "no_overload", "filter_shards"],
+        has_effect: |options| options.policy != Policy::Fair,
+        why: "with --policy fair, which has no FILTER",
+    },
+    Effect {
+        options: &["idle_boundary_ms"],
+        has_effect: |options| options.boundary.contains(&Boundary::Idle),
+        why: "without --boundary idle",
+    },
+    Effect {
+        options: &["receive_port"],
+        has_effect: |options| options.boundary.contains(&Boundary::Receive),
+        why: "without --boundary receive",
+    },
+    Effect {
+        options: &["hint_mode", "hint_owner"],
+        has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Unix(_))),
+        why: "without the path of a Unix socket for --hint-listen",
+    },
+];
+
+/// What may be given with --monitor.
+const WITH_MONITOR: [&str; 5] = ["monitor", "verbose", "version", "help_stats", "completions"];
+
 /// What else the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -225,7 +277,7 @@ pub enum Policy {
     /// First in, first out for S of CPU time, fair shares afterwards.
     Sfs,
     /// By what is learned of each function's service times; as sfs until something
-    /// is known.
+    /// is known, and if it cannot be told to the kernel half.
     Learned,
     /// Fair shares for all.
     Fair,
@@ -239,6 +291,13 @@ impl Policy {
             Self::Learned => SFS_POLICY_LEARNED,
             Self::Fair => SFS_POLICY_FAIR,
         }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value();
+        f.write_str(name.as_ref().map_or("", |name| name.get_name()))
     }
 }
 
@@ -270,22 +329,45 @@ impl Options {
         }
     }
 
-    /// Checks what one option alone cannot tell.
-    ///
-    /// # Errors
-    ///
-    /// Options that need another one.
-    pub fn check(&self) -> Result<()> {
-        if self.learn_state.is_some() && self.policy != Policy::Learned {
-            bail!("--learn-state is for --policy learned");
+    /// Returns the options that the program was started with. Ends it with a sentence
+    /// if they are wrong, contradict each other, or one of them would have no effect.
+    pub fn from_command_line() -> Self {
+        Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    fn from_arguments<T>(arguments: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
+    where
+        T: Into<OsString> + Clone,
+    {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let options = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut command))?;
+        match options.without_effect(&command, &matches) {
+            Some(sentence) => Err(command.error(ErrorKind::ArgumentConflict, sentence)),
+            None => Ok(options),
         }
-        if self.unit == Unit::Cgroup && self.cgroup.is_empty() {
-            bail!("--unit cgroup needs --cgroup: it must be told which cgroups are sandboxes");
+    }
+
+    /// Returns a sentence about an option that was given and would be ignored because of
+    /// the value of another, if there is one. (clap itself refuses those that need another
+    /// option, whatever its value.)
+    fn without_effect(&self, command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+        let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let rules = EFFECTS.iter().filter(|rule| !(rule.has_effect)(self));
+        let ignored = |rule: &Effect| rule.options.iter().copied().find(|id| is_given(id));
+        let name = |id: &str| id.replace('_', "-");
+        for rule in rules {
+            if let Some(id) = ignored(rule) {
+                return Some(format!("--{} has no effect {}", name(id), rule.why));
+            }
         }
-        if self.identity.is_some_and(|by| by != Identity::Comm) && self.cgroup.is_empty() {
-            bail!("--identity cgroup and --identity parent need --cgroup");
-        }
-        Ok(())
+        self.monitor?;
+        let mut given = command.get_arguments().map(|one| one.get_id().as_str());
+        let id = given.find(|id| is_given(id) && !WITH_MONITOR.contains(id))?;
+        Some(format!(
+            "--{} has no effect with --monitor, which schedules nothing",
+            name(id)
+        ))
     }
 
     /// Turns the options into what the policy is told.
@@ -352,7 +434,7 @@ mod tests {
     use super::*;
 
     fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
-        Options::try_parse_from([&["scx_sfs"], arguments].concat())
+        Options::from_arguments([&["scx_sfs"], arguments].concat())
     }
 
     #[test]
@@ -406,8 +488,8 @@ mod tests {
 
     #[test]
     fn boundaries_are_a_list() {
-        let options = parse(&["--boundary", "accept,hint"]).unwrap();
-        assert_eq!(options.boundary, [Boundary::Accept, Boundary::Hint]);
+        let options = parse(&["--boundary", "accept,exec"]).unwrap();
+        assert_eq!(options.boundary, [Boundary::Accept, Boundary::Exec]);
         assert!(parse(&["--boundary", "accept,never"]).is_err());
         assert_eq!(parse(&[]).unwrap().identity(), Identity::Comm);
         let options = parse(&["--cgroup", "f/*"]).unwrap();
@@ -417,18 +499,122 @@ mod tests {
     #[test]
     fn ageing_has_a_range() {
         assert!((parse(&[]).unwrap().ageing - 3.0).abs() < 1e-9);
-        assert!((parse(&["--ageing", "1.5"]).unwrap().ageing - 1.5).abs() < 1e-9);
+        let with = |ageing| parse(&["--policy", "learned", "--ageing", ageing]);
+        assert!((with("1.5").unwrap().ageing - 1.5).abs() < 1e-9);
         for wrong in ["0", "0.9", "101", "nan", "much"] {
-            assert!(parse(&["--ageing", wrong]).is_err(), "{wrong} was taken");
+            assert!(with(wrong).is_err(), "{wrong} was taken");
+        }
+    }
+
+    /// The first line of what is said of options that are refused.
+    fn refused(arguments: &str) -> String {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let error = parse(&arguments).expect_err("they were taken");
+        let said = error.to_string();
+        let mut lines = said.lines().take_while(|line| !line.is_empty());
+        lines.by_ref().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn no_option_is_ignored() {
+        for (arguments, option, other) in [
+            ("--ageing 2", "--ageing", "--policy learned"),
+            ("--policy sfs --ageing 2", "--ageing", "--policy learned"),
+            ("--learn-state x", "--learn-state", "--policy learned"),
+            (
+                "--policy fair --learn-state x",
+                "--learn-state",
+                "--policy learned",
+            ),
+            (
+                "--policy fair --no-overload",
+                "--no-overload",
+                "--policy fair",
+            ),
+            (
+                "--policy fair --overload-factor 2",
+                "--overload-factor",
+                "--policy fair",
+            ),
+            (
+                "--policy fair --filter-shards 2",
+                "--filter-shards",
+                "--policy fair",
+            ),
+            (
+                "--idle-boundary-ms 5",
+                "--idle-boundary-ms",
+                "--boundary idle",
+            ),
+            (
+                "--boundary fork --receive-port 80",
+                "--receive-port",
+                "--boundary receive",
+            ),
+            (
+                "--hint-listen udp:[::1]:9 --hint-mode 0660",
+                "--hint-mode",
+                "--hint-listen",
+            ),
+            (
+                "--hint-listen udp:[::1]:9 --hint-owner root",
+                "--hint-owner",
+                "--hint-listen",
+            ),
+            ("--monitor 1 --partial", "--partial", "--monitor"),
+            ("--monitor 1 --policy learned", "--policy", "--monitor"),
+            (
+                "--monitor 1 --hint-listen /run/x",
+                "--hint-listen",
+                "--monitor",
+            ),
+        ] {
+            let said = refused(arguments);
+            let names = said.contains(&format!("{option} has no effect")) && said.contains(other);
+            assert!(names, "{arguments}: {said}");
+        }
+        // What clap finds by itself.
+        for (arguments, other) in [
+            ("--unit cgroup", "--cgroup"),
+            ("--identity cgroup", "--cgroup"),
+            ("--identity parent", "--cgroup"),
+            ("--max-sandboxes 5", "--cgroup"),
+            ("--boundary fork,hint", "--hint-listen"),
+            ("--hint-mode 0660", "--hint-listen"),
+            ("--hint-owner root", "--hint-listen"),
+        ] {
+            let said = refused(arguments);
+            assert!(said.contains(other), "{arguments}: {said}");
         }
     }
 
     #[test]
-    fn what_needs_sandboxes_asks_for_them() {
-        assert!(parse(&["--unit", "cgroup"]).unwrap().check().is_err());
-        assert!(parse(&["--identity", "parent"]).unwrap().check().is_err());
-        let both = ["--unit", "cgroup", "--cgroup", "f/*"];
-        assert!(parse(&both).unwrap().check().is_ok());
+    fn options_that_belong_together_are_taken() {
+        for arguments in [
+            "--policy learned --ageing 2 --learn-state x --no-overload --filter-shards 2",
+            "--policy fair --slice-us 1000",
+            "--boundary fork,idle,receive --idle-boundary-ms 5 --receive-port 80",
+            "--boundary hint --hint-listen /run/x --hint-mode 0660 --hint-owner root",
+            "--hint-listen udp:127.0.0.1:9",
+            "--unit cgroup --identity parent --cgroup f/* --max-sandboxes 5",
+            "--unit thread --identity comm",
+            "--monitor 1 --verbose",
+            "--monitor 1 --version",
+        ] {
+            let arguments: Vec<&str> = arguments.split(' ').collect();
+            let taken = parse(&arguments);
+            assert!(taken.is_ok(), "{arguments:?}: {}", taken.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn rules_are_about_options_that_there_are() {
+        let command = Options::command();
+        let is_there = |id: &str| command.get_arguments().any(|one| one.get_id() == id);
+        let ruled = EFFECTS.iter().flat_map(|rule| rule.options);
+        for id in ruled.chain(&WITH_MONITOR) {
+            assert!(is_there(id), "there is no {id}");
+        }
     }
 
     #[test]
