@@ -43,6 +43,11 @@ pub const CASES: &[Case] = &[
         run: monitor_prints_statistics,
     },
     Case {
+        name: "monitor_says_that_nothing_runs",
+        about: "--monitor where no scheduler runs: one line says so, and it waits for one",
+        run: monitor_says_that_nothing_runs,
+    },
+    Case {
         name: "deaf_statistics_client_holds_up_nobody",
         about: "a client that asks on and on and never reads: others get their answers",
         run: deaf_statistics_client_holds_up_nobody,
@@ -188,6 +193,42 @@ fn monitor_prints_statistics(bench: &Bench) -> Result<()> {
     );
     ensure!(status.success(), "the monitor ends with {status}");
     scheduler.finish()
+}
+
+fn monitor_says_that_nothing_runs(bench: &Bench) -> Result<()> {
+    let (out, err) = (
+        std::env::temp_dir().join("monitor.out"),
+        std::env::temp_dir().join("monitor.err"),
+    );
+    let mut monitor = Command::new(bench.program())
+        .args(["--monitor", "0.1"])
+        .stdout(fs::File::create(&out)?)
+        .stderr(fs::File::create(&err)?)
+        .spawn()
+        .context("cannot start the monitor")?;
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let said = wait_until(PATIENCE, || read(&err).ends_with('\n'));
+    // Time for it to try again.
+    sleep(ms(2500));
+    let complaint = read(&err);
+    bench.say(complaint.trim());
+    let scheduler = bench.load("--slice-us 7000")?;
+    let served = wait_until(PATIENCE, || read(&out).lines().count() >= 2);
+    scheduler.finish()?;
+    let told_again = wait_until(PATIENCE, || read(&err).lines().count() == 2);
+    kill(Pid::from_raw(monitor.id().cast_signed()), Signal::SIGINT)?;
+    let status = monitor.wait()?;
+    ensure!(said, "it says nothing");
+    let is_clear = complaint == "scx_sfs: no scx_sfs is running, waiting for one\n";
+    ensure!(is_clear, "it says {complaint}");
+    ensure!(served, "it has not found the scheduler");
+    ensure!(
+        told_again,
+        "it says of a scheduler that has gone: {}",
+        read(&err)
+    );
+    ensure!(status.success(), "the monitor ends with {status}");
+    Ok(())
 }
 
 fn deaf_statistics_client_holds_up_nobody(bench: &Bench) -> Result<()> {

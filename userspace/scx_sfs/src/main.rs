@@ -27,7 +27,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use scx_utils::build_id;
-use tracing::{info, warn, Level};
+use tracing::{debug, info, warn, Level};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
@@ -100,7 +100,7 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
     boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
         std::thread::spawn(move || {
-            if let Err(error) = stats::monitor(interval) {
+            if let Err(error) = stats::monitor(interval, |why| debug!("{why}")) {
                 warn!("no more statistics are printed: {error:#}");
             }
         });
@@ -117,7 +117,8 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
 }
 
 fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
-    let monitor = std::thread::spawn(move || stats::monitor(interval));
+    let say = |why: &str| note(&format!("{NAME}: {why}"));
+    let monitor = std::thread::spawn(move || stats::monitor(interval, say));
     while !signals.wait(Duration::from_millis(200))? {
         if monitor.is_finished() {
             return monitor
