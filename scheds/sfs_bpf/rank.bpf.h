@@ -12,7 +12,9 @@
  * the worst rank, if its own is better. docs/policy.md has the reasons and figures.
  *
  * As long as nothing is known, `strangers` is SFS_NO_TABLE and FILTER and FAIR work
- * as if this file were not there.
+ * as if this file were not there. It becomes that again if the loader cannot hand over
+ * what it learns: what is queued then goes to FILTER or FAIR, and what waits by rank
+ * goes before all that comes to FILTER later.
  */
 #ifndef __SFS_RANK_BPF_H
 #define __SFS_RANK_BPF_H
@@ -332,6 +334,15 @@ __verified_once bool ranked_dispatch(s32 cpu)
 	return scx_bpf_dsq_move_to_local(first, 0) ||
 	       scx_bpf_dsq_move_to_local(first == DSQ_RANKED ? DSQ_RANKED_CPU(cpu) : DSQ_RANKED,
 					 0);
+}
+
+/*
+ * Give @cpu what has waited by rank since before ranks were given up: it is older than
+ * all that waits in FILTER, and nothing joins it. Return true if there is something.
+ */
+static bool ranked_dispatch_rest(s32 cpu)
+{
+	return policy == SFS_POLICY_LEARNED && !is_ranked() && ranked_dispatch(cpu);
 }
 
 /* Return true if @tctx's task, at the end of its slice, still comes first. */

@@ -384,7 +384,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		}
 		tctx->passed = true;
 	}
-	if (filter_dispatch(cpu) || ranked_dispatch(cpu))
+	if (ranked_dispatch_rest(cpu) || filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
 	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev->scx.dsq_vtime, cpu)) {
 		turn = next_turn(prev, tctx, inv);
@@ -442,7 +442,7 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
 		       fair_due_queue(cpu, cctx->fair_served_at, now);
 	if (tctx->turn == TURN_RANKED)
-		return fair_due_queue(cpu, cctx->fair_served_at, now);
+		return !is_ranked() || fair_due_queue(cpu, cctx->fair_served_at, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due &&
 	       (filter_waiting(cpu) || ranked_head_waiting(cpu) ||
 		scx_bpf_dsq_nr_queued(DSQ_SYSTEM) > 0);
@@ -477,7 +477,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	check_head(DSQ_FILTER_CPU(cpu), now);
 	check_recovery(now);
 	head = first_of(shard);
-	if (!head && is_ranked())
+	if (!head && policy == SFS_POLICY_LEARNED)
 		head = first_of(DSQ_RANKED);
 	if (!head)
 		head = first_of(DSQ_FAIR);

@@ -27,6 +27,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Default, Deserialize)]
 #[allow(missing_docs, reason = "scx_sfs --help-stats describes them")]
 pub struct Stats {
+    pub policy: String,
     pub mode: u64,
     pub slice_us: u64,
     pub mean_iat_us: u64,

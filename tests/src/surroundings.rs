@@ -1,5 +1,5 @@
 //! Surroundings for a loader under test: files that are missing or useless, a disk
-//! that is full, memory that is short; a disk that is one.
+//! that is full, memory that is short, a BPF map that is frozen; a disk that is one.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -10,6 +10,8 @@ use std::process::Command;
 use std::ptr;
 
 use anyhow::{ensure, Context, Result};
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::MapHandle;
 
 use crate::case::Skip;
 use crate::cgroup::Cgroup;
@@ -51,6 +53,23 @@ pub fn protect_from_oom_killer(command: &mut Command) {
     };
     // SAFETY: system calls only, between fork and exec.
     unsafe { command.pre_exec(protect) };
+}
+
+/// Has the kernel refuse any change of the BPF map `name` that does not come from a BPF
+/// program.
+///
+/// # Errors
+///
+/// There is no such map, or more than one.
+pub fn freeze_map(name: &str) -> Result<()> {
+    let maps: Vec<u32> = MapInfoIter::default()
+        .filter(|map| map.name == name)
+        .map(|map| map.id)
+        .collect();
+    ensure!(maps.len() == 1, "there are {} maps {name}", maps.len());
+    MapHandle::from_map_id(maps[0])
+        .and_then(|map| map.freeze())
+        .with_context(|| format!("cannot freeze the map {name}"))
 }
 
 /// A small disk of the calling process and its children. It goes with them.

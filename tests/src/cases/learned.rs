@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::{ensure, Context, Result};
 use sfs_hint::{Client, Delivery, Form, Hint};
 
-use crate::case::{Bench, Case};
-use crate::clock::{ms, sleep};
-use crate::process::{fork_every, wait_for_all, Process};
-use crate::scheduler::output_of;
+use crate::case::{since, Bench, Case};
+use crate::clock::{ms, now, sleep, wait_until};
+use crate::process::{fork_every, wait_for_all, Process, PATIENCE};
+use crate::scheduler::{output_of, Scheduler, Stats};
+use crate::surroundings::freeze_map;
 
 pub const CASES: &[Case] = &[
     Case {
@@ -31,6 +32,12 @@ pub const CASES: &[Case] = &[
         name: "learned_starves_nobody",
         about: "hogs with ranks share the machine in turns, far from the watchdog",
         run: learned_starves_nobody,
+    },
+    Case {
+        name: "refused_tables_end_the_ranks",
+        about:
+            "the kernel refuses a rank table: --policy sfs from then on, and nobody is forgotten",
+        run: refused_tables_end_the_ranks,
     },
     Case {
         name: "fair_gives_no_credit",
@@ -140,8 +147,61 @@ fn learned_starves_nobody(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+fn refused_tables_end_the_ranks(bench: &Bench) -> Result<()> {
+    const STATE: &str = "/tmp/refused.state";
+    let _ = std::fs::remove_file(STATE);
+    let options = format!("--policy learned --slice-us 20000 --no-overload --learn-state {STATE}");
+    let scheduler = bench.load(&options)?;
+    fork_every(ms(2), 150)?;
+    let ranked = |stats: &Stats| stats.rank_tables > 0;
+    let stats = scheduler.wait_for("ranks", ranked)?;
+    ensure!(stats.policy == "learned", "{stats:?}");
+    // More than there are CPUs, so that some wait by rank whatever happens.
+    let hogs = (0..4 * bench.cpus()).map(|_| Process::hog());
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
+
+    // They need more than what is known so far: other ranks, and so other tables.
+    freeze_map("rank_tables")?;
+    let crowd = bench.saturate_filter()?;
+    let stats = scheduler.wait_for("the end of the ranks", |stats| stats.policy == "sfs")?;
+    ensure!(!ranked(&stats), "{stats:?}");
+    let log = scheduler.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("WARN")).collect();
+    told.iter().for_each(|line| bench.say(line));
+    let is_clear = told.len() == 1 && told[0].contains("as with --policy sfs");
+    ensure!(is_clear, "{told:?}");
+    // FILTER is full from here on, and whoever waits by rank comes before it or never.
+    let used = hogs.iter().map(|hog| hog.cpu()).collect::<Vec<_>>();
+    let start = now();
+    let all_go_on = wait_until(PATIENCE, || {
+        let mut both = hogs.iter().zip(&used);
+        both.all(|(hog, used)| hog.cpu() >= *used + ms(30))
+    });
+    bench.say(format_args!("all hogs had 30 ms within {:?}", since(start)));
+    ensure!(all_go_on, "one has been forgotten");
+    let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let rank = listed
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().nth(5));
+    ensure!(rank == Some("-"), "a rank is listed: {listed}");
+    drop((hogs, crowd));
+    let stats = scheduler.wait_for("learning", |now| now.functions > 0)?;
+    ensure!(stats.policy == "sfs" && !ranked(&stats), "{stats:?}");
+    scheduler.finish()?;
+
+    // What was learned is kept, and in force at the next start.
+    let scheduler = bench.load(&options)?;
+    let stats = scheduler.wait_for("ranks", ranked)?;
+    ensure!(stats.policy == "learned", "{stats:?}");
+    scheduler.finish()
+}
+
 fn fair_gives_no_credit(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--policy fair")?;
+    // What `tests/run --with` adds to all may be about FILTER, which there is not.
+    let scheduler = Scheduler::start(bench.program(), &["--policy", "fair"])?;
     let burners = (0..2 * bench.cpus()).map(|_| Process::burner(ms(30)));
     let mut burners = burners.collect::<Result<Vec<_>>>()?;
     wait_for_all(&mut burners)?;

@@ -62,6 +62,7 @@ pub struct Control<'object> {
     names: Names,
     controller: Controller,
     settings: Settings,
+    policy: Policy,
     log_slice: bool,
     kernel: KernelHalf<'object>,
 }
@@ -103,7 +104,7 @@ impl<'object> Control<'object> {
         let mut learning =
             (options.policy == Policy::Learned).then(|| Learning::new(options.learn_state.clone()));
         if let Some(learning) = learning.as_mut() {
-            learning.take(&[], &mut kernel)?;
+            learning.take(&[], &mut kernel);
         }
         let iat = IatMap::new(kernel.iat_map())?;
         debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
@@ -119,6 +120,7 @@ impl<'object> Control<'object> {
             names,
             controller,
             settings: *settings,
+            policy: options.policy,
             log_slice: options.log_slice,
             kernel,
         };
@@ -257,8 +259,8 @@ impl<'object> Control<'object> {
         let Some(learning) = self.learning.as_mut() else {
             return Ok(());
         };
-        learning.take(&completions, &mut self.kernel)?;
-        if learning.is_ready() && self.controller.mode() == Mode::FairOnly {
+        learning.take(&completions, &mut self.kernel);
+        if learning.is_in_force() && self.controller.mode() == Mode::FairOnly {
             self.kernel.switch_mode(Mode::Filter)?;
             self.controller.on_delay(0);
         }
@@ -295,7 +297,7 @@ impl<'object> Control<'object> {
 
     /// The kernel half reports a delay that begins or ends overload.
     fn on_delay(&mut self, event: sfs_event) -> Result<()> {
-        if self.learning.as_ref().is_some_and(Learning::is_ready) {
+        if self.learning.as_ref().is_some_and(Learning::is_in_force) {
             self.kernel.dismiss_overload();
             return Ok(());
         }
@@ -359,6 +361,14 @@ impl<'object> Control<'object> {
         }
     }
 
+    /// Returns the policy in force: that of the options, or what has come in its place.
+    fn policy(&self) -> Policy {
+        match &self.learning {
+            Some(learning) if learning.has_given_up() => Policy::Sfs,
+            _ => self.policy,
+        }
+    }
+
     fn metrics(&self) -> Metrics {
         let per_cpu = self.kernel.stats().unwrap_or_else(|error| {
             warn!("{error:#}");
@@ -371,6 +381,7 @@ impl<'object> Control<'object> {
             self.controller.mode(),
             sandboxes as u64,
         )
+        .with_policy(self.policy())
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
     }

@@ -25,10 +25,11 @@ use tracing::{debug, warn};
 use crate::boundary;
 use crate::bpf_intf::{
     sfs_completion, sfs_event, sfs_hint, sfs_hint_batch, sfs_mode_switch, sfs_rank_table,
-    sfs_stats, SFS_HINT_BATCH,
+    sfs_stats, SFS_HINT_BATCH, SFS_NO_TABLE,
 };
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::learn::Ranking;
 use crate::left_out::LeftOut;
 use crate::options::Options;
 use crate::shards;
@@ -262,57 +263,6 @@ impl<'object> KernelHalf<'object> {
         }
     }
 
-    /// Puts a rank table into its place.
-    ///
-    /// # Errors
-    ///
-    /// The map refuses it.
-    pub fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()> {
-        let value = sfs_rank_table {
-            rank: table.rank,
-            worse: table.worse,
-            pad: [0; 12],
-        };
-        let map = &self.skel.maps.rank_tables;
-        map.update(
-            &u32::from(id).to_ne_bytes(),
-            bytes_of(&value),
-            MapFlags::ANY,
-        )
-        .context("cannot hand a rank table to the kernel half")
-    }
-
-    /// Has functions that have no table of their own use table `id`.
-    pub fn set_strangers(&mut self, id: u16) {
-        if let Some(data) = self.skel.maps.data_data.as_mut() {
-            write_shared(&mut data.strangers, id.into());
-        }
-    }
-
-    /// Has `function` use table `id`.
-    ///
-    /// # Errors
-    ///
-    /// There are too many functions.
-    pub fn set_function_table(&mut self, function: u64, id: u16) -> Result<()> {
-        let (key, value) = (function.to_ne_bytes(), u32::from(id).to_ne_bytes());
-        let map = &self.skel.maps.function_tables;
-        map.update(&key, &value, MapFlags::ANY)
-            .context("cannot tell the kernel half of another function")
-    }
-
-    /// Has `function` use the strangers' table.
-    ///
-    /// # Errors
-    ///
-    /// The map refuses it.
-    pub fn forget_function(&mut self, function: u64) -> Result<()> {
-        let map = &self.skel.maps.function_tables;
-        map.delete(&function.to_ne_bytes())
-            .or_else(|error| ignore(error, ErrorKind::NotFound))
-            .context("cannot have the kernel half forget a function")
-    }
-
     /// Applies hints from the platform, at most [`SFS_HINT_BATCH`] of them.
     ///
     /// # Errors
@@ -426,6 +376,51 @@ impl<'object> KernelHalf<'object> {
     fn has_failed(&self) -> bool {
         let data = self.skel.maps.data_data.as_ref();
         data.is_none_or(|data| data.uei.kind > ScxExitKind::UnregKern as i32)
+    }
+}
+
+impl Ranking for KernelHalf<'_> {
+    fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()> {
+        let value = sfs_rank_table {
+            rank: table.rank,
+            worse: table.worse,
+            pad: [0; 12],
+        };
+        let map = &self.skel.maps.rank_tables;
+        map.update(
+            &u32::from(id).to_ne_bytes(),
+            bytes_of(&value),
+            MapFlags::ANY,
+        )
+        .context("cannot hand a rank table to the kernel half")
+    }
+
+    fn set_strangers(&mut self, id: u16) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            write_shared(&mut data.strangers, id.into());
+        }
+    }
+
+    fn set_function_table(&mut self, function: u64, id: u16) -> Result<()> {
+        let (key, value) = (function.to_ne_bytes(), u32::from(id).to_ne_bytes());
+        let map = &self.skel.maps.function_tables;
+        map.update(&key, &value, MapFlags::ANY)
+            .context("cannot tell the kernel half of another function")
+    }
+
+    fn forget_function(&mut self, function: u64) -> Result<()> {
+        let map = &self.skel.maps.function_tables;
+        map.delete(&function.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound))
+            .context("cannot have the kernel half forget a function")
+    }
+
+    /// A word in memory that is shared: what is queued by rank is served first, what is
+    /// queued from now on goes to FILTER or FAIR (rank.bpf.h).
+    fn rank_no_more(&mut self) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            write_shared(&mut data.strangers, SFS_NO_TABLE);
+        }
     }
 }
 

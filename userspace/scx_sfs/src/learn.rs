@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use sfs_policy::learn::{Change, LearnConfig, Learner};
+use sfs_policy::learn::{Change, LearnConfig, Learner, Table};
 use tracing::{info, warn};
 
 use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
-use crate::kernel::KernelHalf;
 
 /// Completions after which the tables are made anew. More often does no better
 /// (docs/policy.md).
@@ -34,9 +33,41 @@ const AT_A_TIME: usize = 500;
 /// Completions after which what is known is saved, besides at the end.
 const SAVE_EVERY: u32 = 10_000;
 
+/// What ranks functions by what was learned: the kernel half.
+pub trait Ranking {
+    /// Puts a rank table into its place.
+    ///
+    /// # Errors
+    ///
+    /// It is refused.
+    fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()>;
+
+    /// Has functions that have no table of their own use table `id`.
+    fn set_strangers(&mut self, id: u16);
+
+    /// Has `function` use table `id`.
+    ///
+    /// # Errors
+    ///
+    /// There are too many functions.
+    fn set_function_table(&mut self, function: u64, id: u16) -> Result<()>;
+
+    /// Has `function` use the strangers' table.
+    ///
+    /// # Errors
+    ///
+    /// It is refused.
+    fn forget_function(&mut self, function: u64) -> Result<()>;
+
+    /// Has nothing ranked any more, as before the first table. This cannot fail.
+    fn rank_no_more(&mut self);
+}
+
 /// What the loader has learned.
 pub struct Learning {
     learner: Learner,
+    /// The kernel half has refused something: nothing is ranked any more.
+    given_up: bool,
     file: Option<PathBuf>,
     since_refresh: u32,
     since_save: u32,
@@ -78,6 +109,7 @@ impl Learning {
         let learner = file.as_deref().map_or_else(fresh, restore);
         Self {
             learner,
+            given_up: false,
             file,
             since_refresh: REFRESH_EVERY, // what was restored is told at once
             since_save: 0,
@@ -88,16 +120,10 @@ impl Learning {
     }
 
     /// Takes completions, and tells the kernel half what follows from them, or a part of
-    /// it: [`has_more`](Self::has_more) tells whether to come back at once.
-    ///
-    /// # Errors
-    ///
-    /// The kernel half cannot be told.
-    pub fn take(
-        &mut self,
-        completions: &[sfs_completion],
-        kernel: &mut KernelHalf<'_>,
-    ) -> Result<()> {
+    /// it: [`has_more`](Self::has_more) tells whether to come back at once. If it cannot
+    /// be told, that is said, and nothing is ranked any more; what functions need is
+    /// still learned, for the next start.
+    pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
             if one.killed == 0 {
                 self.learner.on_completion(one.function, one.service_ns);
@@ -108,15 +134,26 @@ impl Learning {
         let count = completions.len() as u32;
         self.since_refresh += count;
         self.since_save += count;
-        if self.round.is_some()
-            || self.since_refresh >= REFRESH_EVERY && self.pace.is_due(Instant::now())
-        {
-            self.go_on(kernel)?;
+        let is_due = self.since_refresh >= REFRESH_EVERY && self.pace.is_due(Instant::now());
+        if !self.given_up && (self.round.is_some() || is_due) {
+            if let Err(error) = self.go_on(kernel) {
+                self.give_up(&error, kernel);
+            }
         }
         if self.since_save >= SAVE_EVERY {
             self.save();
         }
-        Ok(())
+    }
+
+    /// A kernel half with half of the tables would rank by chance: it is to rank nothing.
+    fn give_up(&mut self, error: &anyhow::Error, kernel: &mut impl Ranking) {
+        kernel.rank_no_more();
+        self.given_up = true;
+        self.round = None;
+        warn!(
+            "{error:#}: functions are not ranked any more, but scheduled as with --policy sfs \
+             until the next start"
+        );
     }
 
     /// Returns whether there is more to tell the kernel half at once.
@@ -125,7 +162,7 @@ impl Learning {
     }
 
     /// Tells the kernel half a part of what has changed.
-    fn go_on(&mut self, kernel: &mut KernelHalf<'_>) -> Result<()> {
+    fn go_on(&mut self, kernel: &mut impl Ranking) -> Result<()> {
         let begin = Instant::now();
         let mut round = self.round.take().unwrap_or_else(|| {
             self.since_refresh = 0;
@@ -148,7 +185,7 @@ impl Learning {
         Ok(())
     }
 
-    fn tell(&mut self, kernel: &mut KernelHalf<'_>) -> Result<()> {
+    fn tell(&mut self, kernel: &mut impl Ranking) -> Result<()> {
         let was_ready = self.learner.is_ready();
         for change in self.learner.refresh_some(AT_A_TIME) {
             match change {
@@ -190,14 +227,25 @@ impl Learning {
         }
     }
 
-    /// Returns whether there are tables.
-    pub fn is_ready(&self) -> bool {
-        self.learner.is_ready()
+    /// Returns whether functions are ranked: there are tables, and the kernel half has
+    /// taken them.
+    pub fn is_in_force(&self) -> bool {
+        self.learner.is_ready() && !self.given_up
     }
 
-    /// Returns how many functions are known, and how many tables they share.
+    /// Returns whether ranks have been given up until the next start.
+    pub fn has_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Returns how many functions are known, and how many tables they are ranked by.
     pub fn size(&self) -> (usize, usize) {
-        (self.learner.len(), self.learner.tables())
+        let tables = if self.given_up {
+            0
+        } else {
+            self.learner.tables()
+        };
+        (self.learner.len(), tables)
     }
 
     /// Returns what is known of each function, those with most work first. `name`
@@ -218,7 +266,7 @@ impl Learning {
                 p50_ms: ms(one.quantile_ns(0.5)),
                 p90_ms: ms(one.quantile_ns(0.9)),
                 p99_ms: ms(one.quantile_ns(0.99)),
-                rank: one.rank(),
+                rank: one.rank().filter(|_| !self.given_up),
                 work_share: one.work_ns() as f64 / all.max(1) as f64,
             })
             .collect();
@@ -244,7 +292,7 @@ pub struct FunctionReport {
     pub p90_ms: Option<f64>,
     /// 99 % of them.
     pub p99_ms: Option<f64>,
-    /// The rank of a new invocation, lower is earlier; none before there are any.
+    /// The rank of a new invocation, lower is earlier; none as long as there are none.
     pub rank: Option<u8>,
     /// Its share (0 to 1) of the CPU time of all.
     pub work_share: f64,
@@ -360,6 +408,112 @@ mod tests {
     fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
         let mut learning = Learning::new(Some("/nowhere/at/all".into()));
         learning.save();
+    }
+
+    /// A kernel half that takes what it is told until it is to refuse it.
+    #[derive(Default)]
+    struct Half {
+        refuses_tables: bool,
+        refuses_to_forget: bool,
+        tables: usize,
+        strangers: Option<u16>,
+    }
+
+    impl Ranking for Half {
+        fn set_rank_table(&mut self, _: u16, _: &Table) -> Result<()> {
+            anyhow::ensure!(!self.refuses_tables, "no tables");
+            self.tables += 1;
+            Ok(())
+        }
+
+        fn set_strangers(&mut self, id: u16) {
+            self.strangers = Some(id);
+        }
+
+        fn set_function_table(&mut self, _: u64, _: u16) -> Result<()> {
+            Ok(())
+        }
+
+        fn forget_function(&mut self, _: u64) -> Result<()> {
+            anyhow::ensure!(!self.refuses_to_forget, "it forgets nothing");
+            Ok(())
+        }
+
+        fn rank_no_more(&mut self) {
+            self.strangers = None;
+        }
+    }
+
+    /// So many completions of one function.
+    fn completions(function: u64, service_ns: u64, count: u32) -> Vec<sfs_completion> {
+        let one = sfs_completion {
+            function,
+            service_ns,
+            killed: 0,
+            pad: 0,
+        };
+        vec![one; count as usize]
+    }
+
+    /// Learns anew at each completion, however long that takes.
+    fn learn(learning: &mut Learning, half: &mut Half, completions: &[sfs_completion]) {
+        learning.pace = Pace::default();
+        learning.since_refresh = REFRESH_EVERY;
+        learning.take(completions, half);
+        while learning.has_more() {
+            learning.take(&[], half);
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_refused_ends_the_ranks() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
+        assert!(learning.is_in_force() && half.strangers.is_some());
+        half.refuses_tables = true;
+        learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
+        assert!(learning.has_given_up() && !learning.is_in_force());
+        assert_eq!(half.strangers, None);
+        // Half of the tables would be worse than none: there is no way back.
+        half.refuses_tables = false;
+        let told = half.tables;
+        learn(&mut learning, &mut half, &completions(9, 50_000_000, 200));
+        assert_eq!((half.tables, half.strangers), (told, None));
+        // It goes on to learn, and says that nothing is ranked.
+        assert_eq!(learning.size(), (3, 0));
+        let reports = learning.functions(|_| None);
+        assert!(reports.iter().all(|one| one.rank.is_none()));
+    }
+
+    #[test]
+    fn the_first_table_may_be_refused_as_well() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        half.refuses_tables = true;
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
+        assert!(learning.has_given_up() && !learning.is_in_force());
+        assert_eq!(half.strangers, None);
+    }
+
+    #[test]
+    fn a_function_that_is_not_forgotten_ends_the_ranks() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        let few = LearnConfig {
+            functions: 8,
+            ..LearnConfig::default()
+        };
+        learning.learner = Learner::new(few);
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
+        half.refuses_to_forget = true;
+        for function in 11..18 {
+            learn(
+                &mut learning,
+                &mut half,
+                &completions(function, 2_000_000, 1),
+            );
+        }
+        assert!(learning.is_in_force());
+        learn(&mut learning, &mut half, &completions(18, 2_000_000, 1));
+        assert!(learning.has_given_up() && half.strangers.is_none());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use sfs_policy::{Counters, Mode};
 
 use crate::bpf_intf::*;
 use crate::learn::FunctionReport;
+use crate::options::Policy;
 
 /// What the statistics server publishes. Counters are since load in the first
 /// answer on a connection, and since the answer before in the following ones.
@@ -24,6 +25,8 @@ use crate::learn::FunctionReport;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
 #[stat(top)]
 pub struct Metrics {
+    #[stat(desc = "Policy in force: sfs, learned or fair; sfs also where learned has failed")]
+    pub policy: String,
     #[stat(desc = "Mode: 0 FILTER, 1 fair-only (overload)")]
     pub mode: u64,
     #[stat(desc = "S, the CPU time that a new invocation may use in FILTER, in microseconds")]
@@ -178,6 +181,14 @@ impl Metrics {
         }
     }
 
+    /// Adds the policy in force.
+    pub fn with_policy(self, policy: Policy) -> Self {
+        Self {
+            policy: policy.to_string(),
+            ..self
+        }
+    }
+
     /// Adds how many of the sandboxes there is no room for.
     pub fn with_left_out(self, sandboxes: usize) -> Self {
         Self {
@@ -234,7 +245,7 @@ impl Metrics {
             hints_failed: self.hints_failed - earlier.hints_failed,
             hints_malformed: self.hints_malformed - earlier.hints_malformed,
             hints_dropped: self.hints_dropped - earlier.hints_dropped,
-            ..*self
+            ..self.clone()
         }
     }
 
@@ -242,7 +253,7 @@ impl Metrics {
         writeln!(
             out,
             "[{}] {:9} S {:>7} us | arrivals {:>6} done {:>6} in credit {:>6} demoted {:>5} | \
-             delay mean {:>8.0} max {:>8} us | preempted {:>5} i/o {:>5} due {:>4} | overloads {} moved {} relieved {}",
+             delay mean {:>8.0} max {:>8} us | preempted {:>5} i/o {:>5} due {:>4} | overloads {} moved {} relieved {} | policy {}",
             crate::NAME,
             if self.mode == 0 { "filter" } else { "fair-only" },
             self.slice_us,
@@ -258,6 +269,7 @@ impl Metrics {
             self.overloads,
             self.moved,
             self.relieved,
+            self.policy,
         )?;
         self.print_hints(out)
     }
