@@ -1,6 +1,6 @@
 # The commands that people use. `make help` lists them.
 
-CARGO ?= cargo
+export CARGO ?= cargo
 # The build of scx's libraries asks for it as well. Make expands it once for each target,
 # before the first line of its recipe: what installs clang is therefore a target of its
 # own, `setup`, on which everything that compiles depends.
@@ -47,7 +47,7 @@ test: build test-unit ## everything: units, tools, and the scheduler in a live k
 	tests/run
 
 test-unit: setup ## only what needs no virtual machine
-	cd userspace && $(CARGO) test --release --locked --workspace
+	scripts/cargo-test --release --locked --workspace
 	scripts/test.sh
 	scripts/test-bench
 	packaging/test.sh

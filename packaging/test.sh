@@ -11,7 +11,8 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 skipped=0
+# shellcheck source=scripts/lib/check.sh
+source "$here/../scripts/lib/check.sh"
 
 # Nothing of the caller's environment may move the files.
 unset PREFIX SYSCONFDIR SYSTEMD_DIR DESTDIR BUILD_DIR CARGO_TARGET_DIR
@@ -20,21 +21,6 @@ unset PREFIX SYSCONFDIR SYSTEMD_DIR DESTDIR BUILD_DIR CARGO_TARGET_DIR
 dest="$work/dest dir"
 unit=usr/local/lib/systemd/system/scx_sfs.service
 
-# check NAME COMMAND...: passes if the command succeeds; its output is shown
-# only if not.
-check() {
-    local name=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        passed=$((passed + 1))
-        echo "ok      $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $name"
-        printf '%s\n' "$output" | sed 's/^/        /'
-    fi
-}
-
 # check_with TOOL NAME COMMAND...: as check, or skips without the tool.
 check_with() {
     local tool=$1
@@ -42,8 +28,7 @@ check_with() {
     if command -v "$tool" >/dev/null; then
         check "$@"
     else
-        skipped=$((skipped + 1))
-        echo "skipped $1: no $tool here"
+        skip "$1" "no $tool here"
     fi
 }
 
@@ -219,6 +204,10 @@ unit_is_hardened() {
     unit_with_stand_in && systemd-analyze --no-pager --offline=yes --threshold=25 security "$work/scx_sfs.service"
 }
 
+scripts_pass_shellcheck() {
+    cd "$here/.." && shellcheck -x packaging/install.sh packaging/test.sh
+}
+
 check 'installs every file with its mode' installs_all
 check 'puts the paths into the unit' substitutes_paths
 check 'installs the same twice' is_idempotent
@@ -235,7 +224,6 @@ check 'starts from the generic scx service' starts_from_generic_service
 check 'delivers options that parse' options_are_shell
 check_with systemd-analyze 'unit passes systemd-analyze verify' unit_verifies
 check_with systemd-analyze 'unit is at most 2.5 exposed' unit_is_hardened
-check_with shellcheck 'scripts pass shellcheck' shellcheck -x "$here/install.sh" "$here/test.sh"
+check_with shellcheck 'scripts pass shellcheck' scripts_pass_shellcheck
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed -eq 0 ]]
+conclude_checks

@@ -291,6 +291,80 @@ refuses_unknown_sets() {
     fails_with "'tests' is not one of" run setup-host tests
 }
 
+scripts_pass_shellcheck() {
+    cd "$here/.." && shellcheck -x scripts/{find-clang,setup-host,cargo-test,test.sh}
+}
+
+# tree FILE...: these files of the repository, at their places in another tree.
+tree() {
+    rm -rf "$work/tree"
+    local file
+    for file in "$@"; do
+        mkdir -p "$work/tree/${file%/*}"
+        cp "$here/../$file" "$work/tree/$file"
+    done
+}
+
+counts_skips() {
+    tree scripts/cargo-test userspace/Cargo.toml
+    # A test that is run twice is skipped once.
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    printf '%s\n' '#!/bin/bash' 'printf "a::b: no root\na::c: no KVM\na::b: no root\n" >>"$SCX_SFS_SKIPS"' \
+        'echo "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out"' \
+        'echo "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out"' \
+        'exit 101' >"$work/tree/cargo"
+    chmod 755 "$work/tree/cargo"
+    local output status=0
+    output=$(CARGO="$work/tree/cargo" "$work/tree/scripts/cargo-test" --workspace) || status=$?
+    echo "$output"
+    [[ $status -eq 101 && $(tail -n 1 <<<"$output") == '5 passed, 1 failed, 3 skipped' ]] &&
+        grep -qx 'skipped a::c: no KVM' <<<"$output"
+}
+
+unlisted_skips_fail() {
+    local ci
+    for ci in '' 0 false; do
+        CI=$ci may_skip 'no/such: test' 'no reason' || return 1
+    done
+    for ci in 1 true; do
+        CI=$ci may_skip 'vm/test.sh: kvm' 'no /dev/kvm here' || return 1
+        CI=$ci may_skip 'behaviour::any' 'it takes two CPUs' || return 1
+        CI=$ci fails_with 'this is not: vm/test.sh: kvm: no KVM' \
+            may_skip 'vm/test.sh: kvm' 'no KVM' || return 1
+        CI=$ci fails_with 'this is not: no/such: test: no reason' \
+            may_skip 'no/such: test' 'no reason' || return 1
+    done
+}
+
+scripts_that_skip_fail() {
+    tree scripts/lib/check.sh scripts/lib/skips.sh tests/skips
+    # shellcheck disable=SC2016 # expanded when the script runs
+    printf '%s\n' '#!/bin/bash' 'source "${BASH_SOURCE[0]%/*}/lib/check.sh"' \
+        'check one true' 'skip two "no reason"' 'conclude_checks' >"$work/tree/scripts/own.sh"
+    chmod 755 "$work/tree/scripts/own.sh"
+    local output
+    output=$(CI='' "$work/tree/scripts/own.sh") || return 1
+    [[ $(tail -n 1 <<<"$output") == '1 passed, 0 failed, 1 skipped' ]] || return 1
+    output=$(CI=1 "$work/tree/scripts/own.sh") && return 1
+    echo "$output"
+    [[ $output == *'this is not: scripts/own.sh: two: no reason'* ]] &&
+        [[ $(tail -n 1 <<<"$output") == '1 passed, 1 failed, 0 skipped' ]]
+}
+
+ci_adds_up() {
+    tree .ci/run
+    # shellcheck disable=SC2016 # expanded when the stand-in runs
+    printf '%s\n' '#!/bin/bash' '[[ $1 == test ]] || exit 0' \
+        'echo "test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out"' \
+        'echo "3 passed, 0 failed, 2 skipped"' 'echo "CI is $CI"' 'echo "4 passed, 0 failed, 1 skipped"' \
+        >"$work/tree/make"
+    chmod 755 "$work/tree/make"
+    local output
+    output=$(CI='' PATH=$work/tree:$PATH "$work/tree/.ci/run") || return 1
+    echo "$output"
+    [[ $output == *'CI is 1'* && $(tail -n 1 <<<"$output") == '7 passed, 0 failed, 3 skipped' ]]
+}
+
 check 'find-clang prefers the newest' finds_newest_clang
 check 'find-clang takes a plain clang' finds_plain_clang
 check 'find-clang passes over a clang without BPF' passes_over_clang_without_bpf
@@ -314,8 +388,12 @@ for target in build demo test test-unit test-vm test-full matrix stress bench pe
     check_as_root "make $target sets up before it builds" sets_up_first "$target"
 done
 check_as_root 'make asks users once for all that is missing' asks_once_for_all
+check 'cargo-test takes what was skipped off what has passed' counts_skips
+check 'what is skipped and not listed fails with CI' unlisted_skips_fail
+check 'a script that skips something unlisted fails with CI' scripts_that_skip_fail
+check 'the count of CI is that of all parts' ci_adds_up
 if command -v shellcheck >/dev/null; then
-    check 'scripts pass shellcheck' shellcheck -x "$here"/{find-clang,setup-host,test.sh}
+    check 'scripts pass shellcheck' scripts_pass_shellcheck
 else
     skip 'scripts pass shellcheck' 'no shellcheck here'
 fi

@@ -6,6 +6,8 @@ vm=$(cd "$(dirname "$0")" && pwd)
 check=$vm/../kernel-config/check
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# shellcheck source=scripts/lib/skips.sh
+source "$vm/../scripts/lib/skips.sh"
 
 passed=0 failed=0 skipped=0
 
@@ -21,7 +23,13 @@ fail() {
 	[[ ! -s ${3:-} ]] || tail -n 5 "$3" | sed 's/^/         | /'
 }
 
+# skip NAME WHY: counts as a failure where it may not be skipped.
 skip() {
+	local sentence
+	if ! sentence=$(may_skip "vm/test.sh: $1" "$2"); then
+		fail "$1" "$sentence"
+		return
+	fi
 	skipped=$((skipped + 1))
 	printf 'skipped  %s: %s\n' "$1" "$2"
 }

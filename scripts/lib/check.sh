@@ -1,7 +1,12 @@
 # shellcheck shell=bash
 # What the tests of the scripts share. Sourced, not run.
 
+# shellcheck source=scripts/lib/skips.sh
+source "${BASH_SOURCE[0]%/*}/skips.sh"
+
 passed=0 failed=0 skipped=0
+# What the list of skips calls the script, by its place in the tree.
+suite=$(realpath --relative-to="${BASH_SOURCE[0]%/*}/../.." "$0")
 
 # check NAME COMMAND...: passes if the command succeeds; its output is shown
 # only if not.
@@ -18,9 +23,17 @@ check() {
     fi
 }
 
+# skip NAME WHY: counts as a failure where it may not be skipped.
 skip() {
-    skipped=$((skipped + 1))
-    echo "skipped $1: $2"
+    local sentence
+    if sentence=$(may_skip "$suite: $1" "$2"); then
+        skipped=$((skipped + 1))
+        echo "skipped $1: $2"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1"
+        echo "        $sentence"
+    fi
 }
 
 # fails_with TEXT COMMAND...: fails, and says TEXT.

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::can_measure;
+use common::{can_measure, CANNOT_MEASURE};
+use sfs_skip::skip;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -298,7 +299,7 @@ fn an_fc_list_is_converted_by_its_baselines() {
 #[test]
 fn a_tiny_trace_is_replayed_measured_and_reported() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let place = Place::new();
     place.write("t.csv", TINY);
@@ -343,7 +344,7 @@ const KINDS: &str = "arrival_us,function,phases\n\
 #[test]
 fn warm_sandboxes_serve_every_kind_of_work() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let place = Place::new();
     place.write("t.csv", KINDS);
@@ -392,7 +393,7 @@ fn warm_sandboxes_serve_every_kind_of_work() {
 #[test]
 fn a_sandbox_that_dies_fails_its_request_and_is_replaced() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let place = Place::new();
     // The first would take longer than anybody waits.
@@ -449,19 +450,19 @@ fn busy_sandbox(run: u32) -> Option<i32> {
     })
 }
 
-/// The folder of a replay's cgroups, if there can be one here; says so if not.
+/// The folder of a replay's cgroups, if there can be one here.
 fn cgroups() -> Option<PathBuf> {
     let root = faasbench::replay::cgroup::root();
-    if let Err(error) = &root {
-        eprintln!("skipped: {error:#}");
-    }
     root.ok().map(|root| root.join("faasbench"))
 }
 
 #[test]
 fn cgroups_limit_their_sandboxes_and_are_gone_afterwards() {
-    let (true, Some(base)) = (can_measure(), cgroups()) else {
-        return;
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let Some(base) = cgroups() else {
+        skip!("there are no cgroups to write to, or no controller for CPU time");
     };
     let place = Place::new();
     place.write(
@@ -552,9 +553,11 @@ fn io_us(invocation: &faasbench::trace::Invocation) -> u64 {
 
 #[test]
 fn a_scheduler_that_does_not_load_is_a_result_too() {
-    if !can_measure() || !Path::new("/sys/kernel/sched_ext").exists() {
-        eprintln!("skipped: this kernel has no sched_ext");
-        return;
+    if !Path::new("/sys/kernel/sched_ext").exists() {
+        skip!("this kernel has no sched_ext");
+    }
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
     }
     let place = Place::new();
     place.write("t.csv", TINY);
@@ -767,11 +770,20 @@ fn what_cannot_be_run_is_refused_before_anything_is_measured() {
         let said = place.fail(&arguments);
         assert!(said.contains(message), "{arguments}: {said}");
     }
-    if can_measure() {
-        let said = place.fail(&format!("{run} --cpus 4096 --scheduler eevdf"));
-        assert!(said.contains("--cpus is 4096, but only"), "{said}");
-        let said = place.fail("run --trace t.csv --out file --cpus 1 --scheduler eevdf");
-        assert!(said.contains("cannot make the folder file"), "{said}");
+    assert_eq!(place.names(Path::new("")), ["file", "t.csv"]);
+}
+
+#[test]
+fn what_cannot_be_measured_here_is_refused() {
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
     }
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    place.write("file", "");
+    let said = place.fail("run --trace t.csv --out out --cpus 4096 --scheduler eevdf");
+    assert!(said.contains("--cpus is 4096, but only"), "{said}");
+    let said = place.fail("run --trace t.csv --out file --cpus 1 --scheduler eevdf");
+    assert!(said.contains("cannot make the folder file"), "{said}");
     assert_eq!(place.names(Path::new("")), ["file", "t.csv"]);
 }

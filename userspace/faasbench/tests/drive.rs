@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::can_measure;
+use common::{can_measure, CANNOT_MEASURE};
+use sfs_skip::skip;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
@@ -84,7 +85,7 @@ fn said(output: &Output) -> String {
 #[test]
 fn each_request_has_a_row_whatever_becomes_of_it() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let platform = Platform::start(0);
     let place = TempDir::new().unwrap();
@@ -133,7 +134,7 @@ fn each_request_has_a_row_whatever_becomes_of_it() {
 #[test]
 fn the_first_arrival_waits_until_the_platform_is_ready() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let platform = Platform::start(4);
     let place = TempDir::new().unwrap();
@@ -163,9 +164,19 @@ fn what_cannot_be_driven_is_refused() {
     );
     assert!(fail("--target nowhere").contains("want [FUNCTION=]http://HOST:PORT/PATH"));
     assert!(fail("").contains("--target"));
-    if can_measure() {
-        let error = fail("--target http://127.0.0.1:1 --ready-s 1");
-        let want = "the target of f was not ready within 1 s: Connection refused";
-        assert!(error.contains(want), "{error}");
+}
+
+#[test]
+fn a_platform_that_never_becomes_ready_is_an_error() {
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
     }
+    let place = TempDir::new().unwrap();
+    let arguments = "--target http://127.0.0.1:1 --ready-s 1";
+    let output = drive(&place, "0,f,cpu:2000\n", arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!place.path().join("out").exists());
+    let error = said(&output);
+    let want = "the target of f was not ready within 1 s: Connection refused";
+    assert!(error.contains(want), "{error}");
 }

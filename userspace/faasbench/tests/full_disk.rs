@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::can_measure;
+use common::{can_measure, CANNOT_MEASURE};
 use nix::sched::{unshare, CloneFlags};
+use sfs_skip::skip;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -39,23 +40,27 @@ fn run() -> String {
     format!("run --trace t.csv --scheduler eevdf --cpus {cpus} --out out")
 }
 
-/// Does `test` with a folder on a disk of 1 MiB, which only it sees; says so where that
-/// cannot be had.
-fn with_small_disk(test: impl FnOnce(&Path) + Send) {
+/// Does `test` with a folder on a disk of 1 MiB, which only it sees. Returns false where
+/// that cannot be had: [`NO_DISK`].
+#[must_use]
+fn with_small_disk(test: impl FnOnce(&Path) + Send) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();
     // A thread may have mounts of its own, and its children see them.
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
-            if !mount_small_disk(path) {
-                return eprintln!("skipped: only root can mount a small disk");
+            let mounted = mount_small_disk(path);
+            if mounted {
+                test(path);
+                let _ = Command::new("umount").arg(path).status();
             }
-            test(path);
-            let _ = Command::new("umount").arg(path).status();
+            mounted
         });
-        run.join().unwrap();
-    });
+        run.join().unwrap()
+    })
 }
+
+const NO_DISK: &str = "only root can mount a small disk";
 
 fn mount_small_disk(path: &Path) -> bool {
     let mount = |arguments: &[&str]| {
@@ -95,10 +100,10 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_run_is_refused_before_it_is_measured() {
-    with_small_disk(|disk| {
-        if !can_measure() {
-            return;
-        }
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let tried = with_small_disk(|disk| {
         std::fs::write(disk.join("t.csv"), TRACE).unwrap();
         std::fs::create_dir(disk.join("out")).unwrap();
         fill(disk, 8192);
@@ -110,11 +115,14 @@ fn a_run_is_refused_before_it_is_measured() {
         succeed(disk, &run());
         assert_eq!(names(&disk.join("out")), ["eevdf.csv", "eevdf.json"]);
     });
+    if !tried {
+        skip!(NO_DISK);
+    }
 }
 
 #[test]
 fn traces_and_reports_are_whole_or_not_there() {
-    with_small_disk(|disk| {
+    let tried = with_small_disk(|disk| {
         std::fs::write(disk.join("t.csv"), TRACE).unwrap();
         succeed(
             disk,
@@ -136,12 +144,15 @@ fn traces_and_reports_are_whole_or_not_there() {
         let report = std::fs::read(disk.join("out/report.html")).unwrap();
         assert_eq!(report, b"old");
     });
+    if !tried {
+        skip!(NO_DISK);
+    }
 }
 
 #[test]
 fn what_was_measured_is_printed_if_it_cannot_be_written() {
     if !can_measure() {
-        return;
+        skip!(CANNOT_MEASURE);
     }
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();

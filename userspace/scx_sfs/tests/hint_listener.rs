@@ -11,6 +11,7 @@ use scx_sfs::hints::{
     Clock, HintCounters, HintListener, HintOptions, KernelHint, Owner, Verdicts, KERNEL_BATCH,
 };
 use sfs_hint::{Address, Client, Delivery, Form, Hint, MAX_DATAGRAM_BYTES};
+use sfs_skip::skip;
 use tempfile::TempDir;
 
 /// A socket in a folder of its own, and who sends to it.
@@ -258,8 +259,7 @@ fn the_socket_is_private_unless_told_otherwise() {
 #[test]
 fn the_socket_can_be_given_away() {
     if !geteuid().is_root() {
-        eprintln!("skipped: only root can give files away");
-        return;
+        skip!("only root can give files away");
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hint.sock");

@@ -171,10 +171,11 @@ fn argument_number(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shared;
+    use super::super::{shared, NOT_HERE};
     use super::*;
     use crate::trace::{self, offered_load, to_csv};
     use proptest::prelude::*;
+    use sfs_skip::skip;
     use std::process::Command;
 
     proptest! {
@@ -264,7 +265,7 @@ mod tests {
         for (name, count, load) in lists {
             let path = format!("traces/fc-microbenchmark/workloads/poisson-{name}.txt");
             let Some(path) = shared(&path) else {
-                return;
+                skip!(NOT_HERE);
             };
             let text = std::fs::read_to_string(path).unwrap();
             let converted = convert(&text, &Costs::built_in(Figure::Tfc), 1.0, usize::MAX);
@@ -281,11 +282,10 @@ mod tests {
     fn the_built_in_baselines_are_the_published_ones() {
         let name = "traces/fc-microbenchmark/results/CFS-baselines-poisson-50000-1hr-cpu.txt.gz";
         let Some(path) = shared(name) else {
-            return;
+            skip!(NOT_HERE);
         };
         let Ok(unpacked) = Command::new("gzip").arg("-dc").arg(path).output() else {
-            eprintln!("skipped: gzip is not here");
-            return;
+            skip!("gzip is not here");
         };
         let text = String::from_utf8(unpacked.stdout).unwrap();
         for figure in [Figure::Tfc, Figure::Tvm] {

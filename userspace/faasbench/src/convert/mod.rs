@@ -34,15 +34,15 @@ impl Converted {
 }
 
 /// A file of the real workloads: in a folder beside the project or where
-/// SCX_SFS_SHARED says. Says so if it is not there.
+/// SCX_SFS_SHARED says. None if it is not there: [`NOT_HERE`].
 #[cfg(test)]
 fn shared(name: &str) -> Option<std::path::PathBuf> {
     let folder = std::env::var_os("SCX_SFS_SHARED").map(std::path::PathBuf::from);
     let beside = || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = folder.unwrap_or_else(beside).join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is not here", path.display());
-        return None;
-    }
-    Some(path)
+    path.exists().then_some(path)
 }
+
+/// Why a test is skipped that needs such a file.
+#[cfg(test)]
+const NOT_HERE: &str = "the traces of others are not here";

@@ -51,9 +51,10 @@ fn request(line: &str, multiplier: f64, scale: f64) -> Result<Invocation, String
 
 #[cfg(test)]
 mod tests {
-    use super::super::shared;
+    use super::super::{shared, NOT_HERE};
     use super::*;
     use crate::trace::offered_load;
+    use sfs_skip::skip;
 
     #[test]
     fn requests_become_invocations() {
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn the_artefacts_list_has_the_load_that_it_is_said_to_have() {
         let Some(path) = shared("traces/sfs/test1.txt") else {
-            return;
+            skip!(NOT_HERE);
         };
         let text = std::fs::read_to_string(path).unwrap();
         let converted = convert(&text, 9.0, 1.0);

@@ -1,0 +1,172 @@
+//! Tests that cannot be tried on this machine, because a tool, a file or a right is
+//! missing. To Rust's test harness such a test, which returns early, has passed. Here it
+//! says so, and is counted: [`skip!`] writes a line to the file that the environment
+//! variable [`RECORD`] names, and `scripts/cargo-test` takes those lines off what has
+//! passed.
+//!
+//! With `CI` set (to anything but nothing, `0` or `false`) a skip fails that is not on the
+//! list `tests/skips`. `scripts/lib/skips.sh` is the same for tests that are scripts.
+//!
+//! ```no_run
+//! # use sfs_skip::skip;
+//! fn a_file_is_given_away() {
+//!     if !is_root() {
+//!         skip!("only root can give files away");
+//!     }
+//! }
+//! # fn is_root() -> bool { false }
+//! ```
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use glob::Pattern;
+
+/// The skips that are allowed with `CI` set: one a line, see the comment in the file.
+const LIST: &str = include_str!("../../../tests/skips");
+
+/// The environment variable that names the file in which skips are recorded, one a line.
+pub const RECORD: &str = "SCX_SFS_SKIPS";
+
+/// Skips the test that it is called in: returns from it. The reason is the same each time,
+/// so that it can be on the list.
+///
+/// # Panics
+///
+/// With `CI` set, if the skip is not on the list.
+#[macro_export]
+macro_rules! skip {
+    ($why:expr) => {{
+        fn here() {}
+        let test = $crate::name(env!("CARGO_PKG_NAME"), ::std::any::type_name_of_val(&here));
+        $crate::record(&test, $why);
+        return;
+    }};
+}
+
+/// Returns what a test of `package` is called in the list, given the path of a function
+/// `here` inside it.
+#[must_use]
+pub fn name(package: &str, here: &str) -> String {
+    let path = here.strip_suffix("::here").unwrap_or(here);
+    let path = path.split("::{{closure}}").next().unwrap_or(path);
+    let package = package.replace('-', "_");
+    match path.split_once("::") {
+        Some((first, _)) if first == package => path.to_owned(),
+        // A test of its own below tests/.
+        _ => format!("{package}::{path}"),
+    }
+}
+
+/// Says and records that `test` is skipped, because of `why`.
+///
+/// # Panics
+///
+/// As [`skip!`]; if it cannot be recorded.
+pub fn record(test: &str, why: &str) {
+    if let Err(sentence) = check(test, why) {
+        panic!("{sentence}");
+    }
+    // Not by a macro: the harness would keep it to itself.
+    let _ = writeln!(io::stderr(), "skipped {test}: {why}");
+    if let Some(file) = std::env::var_os(RECORD) {
+        let line = format!("{test}: {why}\n");
+        let opened = OpenOptions::new().append(true).create(true).open(&file);
+        // In one piece: other tests do the same at the same time.
+        let written = opened.and_then(|mut out| out.write_all(line.as_bytes()));
+        written.unwrap_or_else(|error| panic!("cannot record a skip in {file:?}: {error}"));
+    }
+}
+
+/// Checks that `test` may be skipped because of `why`: with `CI` set only if that is on
+/// the list.
+///
+/// # Errors
+///
+/// It may not: a sentence that says so.
+pub fn check(test: &str, why: &str) -> Result<(), String> {
+    let ci = std::env::var("CI").unwrap_or_default();
+    judge(&ci, LIST, test, why)
+}
+
+fn judge(ci: &str, list: &str, test: &str, why: &str) -> Result<(), String> {
+    let skip = format!("{test}: {why}");
+    if matches!(ci, "" | "0" | "false") || is_listed(list, &skip) {
+        return Ok(());
+    }
+    Err(format!(
+        "with CI set nothing may be skipped that is not on the list tests/skips, and this is not: {skip}"
+    ))
+}
+
+fn is_listed(list: &str, skip: &str) -> bool {
+    let lines = list.lines().map(str::trim);
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .any(|line| Pattern::new(line).is_ok_and(|line| line.matches(skip)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: &str = "# Comment.\n\na::b: no KVM\nbehaviour::*: it takes two CPUs\n";
+
+    #[test]
+    fn only_what_is_listed_may_be_skipped_with_ci() {
+        for ci in ["1", "true", "yes"] {
+            assert_eq!(judge(ci, SOME, "a::b", "no KVM"), Ok(()));
+            assert_eq!(judge(ci, SOME, "behaviour::x", "it takes two CPUs"), Ok(()));
+            for (test, why) in [
+                ("a::b", "no root"),
+                ("a::b", "no KVM at all"),
+                ("a::c", "no KVM"),
+                ("c::a::b", "no KVM"),
+                ("# Comment.", ""),
+            ] {
+                let sentence = judge(ci, SOME, test, why).unwrap_err();
+                assert!(sentence.ends_with(&format!("{test}: {why}")), "{sentence}");
+            }
+        }
+    }
+
+    #[test]
+    fn anything_may_be_skipped_without_ci() {
+        for ci in ["", "0", "false"] {
+            assert_eq!(judge(ci, SOME, "a::c", "no KVM"), Ok(()));
+        }
+    }
+
+    #[test]
+    fn each_line_of_the_list_is_a_name_and_a_reason() {
+        let lines = LIST.lines().filter(|line| !line.starts_with('#'));
+        for line in lines.filter(|line| !line.is_empty()) {
+            let (name, why) = line.split_once(": ").expect(line);
+            assert!(!name.is_empty() && !why.is_empty(), "{line}");
+            assert!(Pattern::new(line).is_ok(), "{line}");
+            assert!(
+                !why.contains('*'),
+                "{line}: the reason is to be a whole one"
+            );
+        }
+    }
+
+    #[test]
+    fn tests_are_called_by_their_paths() {
+        for (package, here, want) in [
+            (
+                "faasbench",
+                "faasbench::convert::tests::x::here",
+                "faasbench::convert::tests::x",
+            ),
+            ("faasbench", "cli::x::here", "faasbench::cli::x"),
+            (
+                "sfs-x",
+                "full_disk::x::{{closure}}::here",
+                "sfs_x::full_disk::x",
+            ),
+        ] {
+            assert_eq!(name(package, here), want);
+        }
+    }
+}
