@@ -168,7 +168,7 @@ int BPF_PROG(on_exec, struct task_struct *p)
 
 	if (!inv)
 		return 0;
-	cross_boundary(p, tctx, inv, SFS_BOUNDARY_EXEC, bpf_ktime_get_ns());
+	cross_boundary(p, tctx, inv, SFS_BOUNDARY_EXEC, clock_now());
 	if (identity == SFS_IDENTITY_COMM && !(inv->function & SFS_FUNCTION_NAMED))
 		inv->function = identify(p, tctx);
 	return 0;
@@ -205,7 +205,7 @@ static void leave_accept(u64 err)
 	inv = current_invocation(p, &tctx);
 	if (inv)
 		cross_boundary(p, tctx, inv, SFS_BOUNDARY_ACCEPT,
-			       tctx->woken_at ?: bpf_ktime_get_ns());
+			       tctx->woken_at ?: clock_now());
 }
 
 SEC("fentry/inet_accept")
@@ -255,7 +255,7 @@ static void leave_receive(u64 got)
 	inv = current_invocation(p, &tctx);
 	if (inv && tctx->slept)
 		cross_boundary(p, tctx, inv, SFS_BOUNDARY_RECEIVE,
-			       tctx->woken_at ?: bpf_ktime_get_ns());
+			       tctx->woken_at ?: clock_now());
 }
 
 static bool is_receive_port(struct socket *sock)

@@ -389,7 +389,7 @@ static void kick_for_released(void)
  * behind the others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
-	u64 now = bpf_ktime_get_ns(), next = RELEASE_INTERVAL_NS, when, id, first = 0;
+	u64 now = clock_now(), next = RELEASE_INTERVAL_NS, when, id, first = 0;
 	int i;
 
 	bpf_for(i, 0, REVIEW_BATCH) {
@@ -437,7 +437,7 @@ static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 
 
 	g->period_ns = period_us * 1000;
 	g->burst_ns = burst_us < UNLIMITED_US ? burst_us * 1000 : 0;
-	g->period_start = bpf_ktime_get_ns();
+	g->period_start = clock_now();
 	g->used_ns = 0;
 	g->quota_ns = limited ? quota_us * 1000 : 0;
 	if (limited && !was_limited)

@@ -271,7 +271,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	place(tctx, inv);
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
-	tctx->queued_at = scx_bpf_now();
+	tctx->queued_at = clock_now();
 	leave_group(tctx);
 	if (arrives)
 		cpu = claim_cpu_for(p, tctx, pinned);

@@ -73,7 +73,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
-		charge_groups(tctx->limit, delta, scx_bpf_now());
+		charge_groups(tctx->limit, delta, clock_now());
 	if (!has_credit(inv))
 		leave_demand(tctx);
 }
@@ -150,7 +150,7 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	if (!is_idle || !tctx)
 		return cpu;
 
-	now = scx_bpf_now();
+	now = clock_now();
 	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
 	if (must_park(p, tctx))
 		return cpu;
@@ -170,7 +170,7 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx)
 		return;
-	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, scx_bpf_now());
+	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, clock_now());
 	if (enq_flags & SCX_ENQ_WAKEUP) {
 		tctx->turn_used_ns = 0;
 		if (is_system(p))
@@ -222,7 +222,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	u64 now = scx_bpf_now(), parked;
+	u64 now = clock_now(), parked;
 	u32 turn;
 
 	if (!tctx) {
@@ -269,7 +269,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	cctx->turn_is_due = false;
 	mark_fair_cpu(cpu, turn == TURN_FAIR);
 	if (turn == TURN_FAIR)
-		cctx->fair_served_at = scx_bpf_now();
+		cctx->fair_served_at = clock_now();
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
@@ -343,7 +343,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tctx = NULL;
 	struct invocation *inv = NULL;
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), due;
+	u64 now = clock_now(), due;
 	bool parked = false;
 	u32 turn;
 
@@ -400,7 +400,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), wait;
+	u64 now = clock_now(), wait;
 	bool fair;
 
 	if (!cctx)
@@ -461,7 +461,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct task_struct *head;
 	struct invocation *inv;
-	u64 now = scx_bpf_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
+	u64 now = clock_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
 
 	if (!cctx || !tctx)
 		return;
@@ -503,14 +503,14 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv);
 	if (cctx && tctx->turn == TURN_FAIR)
-		cctx->fair_served_at = scx_bpf_now();
+		cctx->fair_served_at = clock_now();
 	tctx->stopped_on = runnable ? cpu : -1;
 	if (runnable || !inv)
 		return;
 	if (p->__state == SFS_TASK_DEAD)
 		leave_invocation(p, tctx, inv);
 	else
-		note_sleep(p, tctx, inv, scx_bpf_now());
+		note_sleep(p, tctx, inv, clock_now());
 }
 
 /* @p no longer wants to run. */
@@ -523,7 +523,7 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 	leave_demand(tctx);
 	leave_group(tctx);
 	leave_present(tctx);
-	check_recovery(scx_bpf_now());
+	check_recovery(clock_now());
 }
 
 /* @from yields: it goes behind those that wait in its queue. */
@@ -699,7 +699,7 @@ static u32 move_backlog_to_filter(u64 now)
 SEC("syscall")
 int switch_mode(struct sfs_mode_switch *arg)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = clock_now();
 
 	if (arg->mode == SFS_MODE_FAIR_ONLY) {
 		mode = SFS_MODE_FAIR_ONLY;
@@ -726,7 +726,7 @@ SEC("syscall")
 int apply_hints(struct sfs_hint_batch *arg)
 {
 	struct sfs_hint_batch batch = { .nr = arg->nr };
-	u64 now = bpf_ktime_get_ns();
+	u64 now = clock_now();
 	bool fair_waits = false;
 	u32 i;
 
@@ -810,7 +810,7 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 	}
 	inv = lookup_invocation(p, tctx);
 	if (tctx->queued_at)
-		waited = time_delta(bpf_ktime_get_ns(), tctx->queued_at);
+		waited = time_delta(clock_now(), tctx->queued_at);
 	scx_bpf_dump("sfs: turn=%s waited=%lluus vtime=%lld\n",
 		     tctx->turn == TURN_FILTER ? "FILTER" :
 		     tctx->turn == TURN_RANKED ? "FILTER, by rank" :
@@ -868,7 +868,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init)
 void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)
 {
 	UEI_RECORD(uei, ei);
-	send_event(SFS_EVENT_EXIT, ei->kind, bpf_ktime_get_ns());
+	send_event(SFS_EVENT_EXIT, ei->kind, clock_now());
 }
 
 SCX_OPS_DEFINE(sfs_ops,
