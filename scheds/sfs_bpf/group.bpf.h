@@ -106,6 +106,7 @@ static u64 group_of(struct task_struct *p)
 /* Something of @weight becomes active in group @id. */
 __verified_once int activate(u64 id, u32 weight)
 {
+	s64 more = weight;	/* less than nothing where a group's weight has shrunk */
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -113,11 +114,10 @@ __verified_once int activate(u64 id, u32 weight)
 
 		if (!g || !g->parent)
 			return 0;
-		__sync_fetch_and_add(&g->active, (s64)weight);
+		__sync_fetch_and_add(&g->active, more);
 		if (__sync_fetch_and_add(&g->nr_active, 1))
 			return 0;
-		weight = g->weight;
-		weight -= __sync_lock_test_and_set(&g->counted, weight);
+		more = (s64)g->weight - (s64)__sync_lock_test_and_set(&g->counted, g->weight);
 		id = g->parent;
 	}
 	return 0;

@@ -12,10 +12,10 @@
  */
 static s32 pinned_cpu(const struct task_struct *p)
 {
-	if (p->nr_cpus_allowed == 1)
-		return bpf_cpumask_first(p->cpus_ptr);
 	if (is_migration_disabled(p))
 		return scx_bpf_task_cpu(p);
+	if (p->nr_cpus_allowed == 1)
+		return bpf_cpumask_first(p->cpus_ptr);
 	return -1;
 }
 

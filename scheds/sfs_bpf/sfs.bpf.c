@@ -115,10 +115,12 @@ static void take_turn(struct task_struct *p, struct task_ctx *tctx,
 		      const struct invocation *inv, u32 turn)
 {
 	tctx->turn = turn;
-	if (turn == TURN_FAIR)
+	if (turn == TURN_FAIR) {
 		fair_join(p, tctx);
-	else
+		scx_bpf_task_set_dsq_vtime(p, fair_vtime_of(p, tctx));
+	} else {
 		leave_group(tctx);
+	}
 	if (turn == TURN_RANKED && inv)
 		place(tctx, inv);
 }
@@ -131,7 +133,7 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 	if (ranked_slice_is_over(tctx, inv))
 		return false;
 	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded && !tctx->passed &&
-	       !(enq_flags & SCX_ENQ_WAKEUP) && tctx->stopped_on == scx_bpf_task_cpu(p);
+	       !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST)) && tctx->stopped_on == scx_bpf_task_cpu(p);
 }
 
 /* ------------------------------------------------------------------ wake-up */
@@ -218,6 +220,17 @@ static bool arrives(const struct task_ctx *tctx, u64 enq_flags)
 	return (enq_flags & SCX_ENQ_WAKEUP) || tctx->stopped_on < 0;
 }
 
+/*
+ * dispatch() has left @p undecided, since its group had no quota, and its CPU is on its
+ * way to idle (SCX_ENQ_LAST). If the group has got quota in between, @p waits in a queue
+ * like others, and the CPU must look at it.
+ */
+static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
+{
+	if (enq_flags & SCX_ENQ_LAST)
+		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
+}
+
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -227,11 +240,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx) {
 		count(SFS_NO_CONTEXT);
-		/* The last one that its CPU has stays there (SCX_OPS_ENQ_LAST). */
-		if (enq_flags & SCX_ENQ_LAST)
-			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, fair_turn_ns(), enq_flags);
-		else
-			fair_enqueue(p, NULL, enq_flags, now);
+		fair_enqueue(p, NULL, enq_flags, now);
+		look_again_for_last(p, enq_flags);
 		return;
 	}
 	inv = lookup_invocation(p, tctx);
@@ -240,7 +250,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (parked) {
 		park(p, tctx, parked, enq_flags, now);
-	} else if ((enq_flags & SCX_ENQ_LAST) || resumes(p, tctx, inv, turn, enq_flags)) {
+	} else if (resumes(p, tctx, inv, turn, enq_flags)) {
 		tctx->queued_at = 0;
 		take_turn(p, tctx, inv, turn);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
@@ -253,6 +263,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	} else {
 		fair_enqueue(p, tctx, enq_flags, now);
 	}
+	if (!parked)
+		look_again_for_last(p, enq_flags);
 	tctx->yielded = false;
 	tctx->passed = false;
 }
@@ -268,11 +280,30 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	take_turn(prev, tctx, inv, turn);
 	cctx->turn_is_due = false;
 	mark_fair_cpu(cpu, turn == TURN_FAIR);
-	if (turn == TURN_FAIR)
+	if (turn == TURN_FAIR) {
+		fair_running(prev);
 		cctx->fair_served_at = clock_now();
+	}
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
+	tctx->yielded = false;
+	tctx->passed = false;
 	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
+}
+
+/* Nothing else is there for @prev's CPU: it goes on, whatever it is. Left undecided, it
+ * would be queued and its CPU would go idle. */
+static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
+		      const struct invocation *inv, struct cpu_ctx *cctx)
+{
+	u32 turn;
+
+	if (!tctx) {
+		scx_bpf_task_set_slice(prev, fair_turn_ns());
+		return;
+	}
+	turn = next_turn(prev, tctx, inv);
+	keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
 }
 
 /* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
@@ -344,12 +375,12 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct invocation *inv = NULL;
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = clock_now(), due;
-	bool parked = false;
-	u32 turn;
+	bool wants_more, parked = false;
 
 	if (!cctx)
 		return;
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+	wants_more = prev && (prev->scx.flags & SCX_TASK_QUEUED);
+	if (wants_more)
 		tctx = try_lookup_task_ctx(prev);
 	if (prev && tctx) {
 		inv = lookup_invocation(prev, tctx);
@@ -372,7 +403,6 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (prev && tctx && !parked && filter_keeps_cpu(tctx, inv, cpu)) {
-		tctx->yielded = false;
 		keep_running(prev, tctx, inv, TURN_FILTER, cctx);
 		return;
 	}
@@ -386,12 +416,15 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (ranked_dispatch_rest(cpu) || filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
-	if (prev && tctx && !parked && !tctx->yielded && fair_keeps_cpu(prev->scx.dsq_vtime, cpu)) {
-		turn = next_turn(prev, tctx, inv);
-		keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
+	if (prev && tctx && !parked && !tctx->yielded && tctx->turn != TURN_RANKED &&
+	    fair_keeps_cpu(prev->scx.dsq_vtime, cpu)) {
+		keep_last(prev, tctx, inv, cctx);
 		return;
 	}
-	fair_dispatch(cpu);
+	if (fair_dispatch(cpu))
+		return;
+	if (wants_more && !parked)
+		keep_last(prev, tctx, inv, cctx);
 }
 
 /* @p gets its CPU. */
