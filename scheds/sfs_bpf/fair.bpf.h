@@ -84,9 +84,9 @@ static void fair_join(struct task_struct *p, struct task_ctx *tctx)
 /* Return the virtual time that @delta of CPU time comes to. */
 static u64 weighted(const struct task_ctx *tctx, u64 delta)
 {
-	u64 weight = tctx->fair_weight ?: 1024;
+	u64 weight = tctx->fair_weight ?: FAIR_WEIGHT;
 
-	return delta * 1024 / weight;
+	return delta * FAIR_WEIGHT / weight;
 }
 
 static void advance_vtime(struct task_struct *p, const struct task_ctx *tctx, u64 delta)
@@ -124,10 +124,9 @@ static u64 fair_turns_ahead(const struct task_ctx *tctx)
 	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
 	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
 	u64 usual = FAIR_TURNS_AHEAD * fair_slice_ns;
+	u64 most = own > usual ? own : usual;
 
-	if (own > share)
-		own = share;
-	return own > usual ? own : usual;
+	return most < share ? most : share;
 }
 
 /* Return @p's virtual time, brought into the window around the present one. */

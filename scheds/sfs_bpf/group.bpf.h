@@ -180,10 +180,14 @@ __verified_once u64 weight_in_group(u64 id, u64 weight)
 	return weight ?: 1;
 }
 
-/* Return the weight of @p in FAIR, in units of 1/1024 of the default. */
+/* The default weight in FAIR. A millionth of it can be told from nothing, which a dozen
+ * threads in a group of weight 1 come near, and hours of CPU time times this fit. */
+#define FAIR_WEIGHT	(1ULL << 20)
+
+/* Return the weight of @p in FAIR: FAIR_WEIGHT is the default. */
 static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	return weight_in_group(tctx->active_group, (u64)(p->scx.weight ?: 1) * 1024 / 100);
+	return weight_in_group(tctx->active_group, (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100);
 }
 
 /* --------------------------------------------------------------- bandwidth */

@@ -227,7 +227,7 @@ struct task_ctx {
 	u64 slice;		/* after which its rank is worse */
 	u64 slice_end;		/* CPU time of the invocation at which that is */
 	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */
-	u64 fair_weight;	/* in FAIR, 1024 is the default */
+	u64 fair_weight;	/* in FAIR, FAIR_WEIGHT is the default */
 	u64 active_group;	/* that counts it as active; 0: none */
 	u64 limit;		/* nearest group with a quota; 0: none */
 	u64 limit_group;	/* the group, and the generation, for which */

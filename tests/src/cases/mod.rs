@@ -20,6 +20,7 @@ mod sandboxes;
 mod sections;
 mod shards;
 mod slice;
+mod waiting;
 
 use crate::case::Case;
 
@@ -45,6 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         faults::CASES,
         files::CASES,
         sections::CASES,
+        waiting::CASES,
         disk::CASES,
     ]
     .into_iter()

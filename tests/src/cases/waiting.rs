@@ -1,0 +1,168 @@
+//! No CPU idles while work waits, and nobody waits for too long.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+use nix::sys::time::TimeValLike;
+use nix::time::ClockId;
+
+use crate::case::{Bench, Case, Skip};
+use crate::cgroup::{enable_cpu_controller, Cgroup};
+use crate::clock::{ms, now, sleep, sleep_until};
+use crate::process::{confine, pin_self, Process};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "lone_yielder_keeps_its_cpu",
+        about: "a process that only yields has a CPU to itself on an idle machine",
+        run: lone_yielder_keeps_its_cpu,
+    },
+    Case {
+        name: "free_beside_confined",
+        about: "four hogs confined to two CPUs leave the others to one that may run anywhere",
+        run: free_beside_confined,
+    },
+    Case {
+        name: "old_sleeper_wakes_beside_hog",
+        about: "a hog that was alone for 3 s shares its CPU with one that wakes up, and at once",
+        run: old_sleeper_wakes_beside_hog,
+    },
+    Case {
+        name: "quota_does_not_depend_on_ntp",
+        about: "clocks that have drifted apart by 2 s freeze no group with a quota",
+        run: quota_does_not_depend_on_ntp,
+    },
+];
+
+/// Expects that `process` gets nearly all of a CPU for a second.
+fn expect_a_cpu(bench: &Bench, what: &str, process: &Process) -> Result<()> {
+    let before = process.cpu();
+    process.forget_gap();
+    sleep(ms(1000));
+    let used = process.cpu() - before;
+    bench.say(format_args!(
+        "{what}: {used:?} of CPU in 1 s, at most {:?} without",
+        process.longest_gap()
+    ));
+    ensure!(used >= ms(950), "{what} got {used:?} in a second");
+    Ok(())
+}
+
+fn lone_yielder_keeps_its_cpu(bench: &Bench) -> Result<()> {
+    for policy in ["fair", "sfs"] {
+        let scheduler = bench.load(&format!("--policy {policy}"))?;
+        let yielder = Process::spawn(|report| loop {
+            report.burn(Duration::from_micros(10));
+            std::thread::yield_now();
+        })?;
+        sleep(ms(300));
+        expect_a_cpu(bench, policy, &yielder)?;
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+fn free_beside_confined(bench: &Bench) -> Result<()> {
+    ensure!(bench.cpus() > 2, Skip("it takes three CPUs"));
+    let scheduler = bench.load("--policy fair")?;
+    let hogs = (0..4).map(|_| Process::hog()).collect::<Result<Vec<_>>>()?;
+    for hog in &hogs {
+        confine(hog.pid(), &[0, 1])?;
+    }
+    sleep(ms(500));
+    let free = Process::hog()?;
+    sleep(ms(500));
+    for _ in 0..3 {
+        expect_a_cpu(bench, "the free one", &free)?;
+    }
+    scheduler.finish()
+}
+
+fn old_sleeper_wakes_beside_hog(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--policy fair")?;
+    let start = now();
+    let sleeper = Process::spawn(move |report| {
+        pin_self(0);
+        sleep_until(start + ms(3000));
+        report.burn(ms(2000));
+    })?;
+    let hog = Process::spawn(|report| {
+        pin_self(0);
+        report.burn(Duration::MAX);
+    })?;
+    sleep(ms(2500));
+    hog.forget_gap();
+    sleep(ms(2000));
+    let (waited, woken) = (hog.longest_gap(), sleeper.longest_gap());
+    bench.say(format_args!(
+        "the hog was without its CPU for {waited:?} at most, the sleeper for {woken:?}"
+    ));
+    // A turn of the other, in ticks of 4 ms, and what its wake-up may have saved up.
+    bench.at_most("the hog waited", waited, ms(60))?;
+    bench.at_most("the sleeper waited", woken, ms(60))?;
+    scheduler.finish()
+}
+
+/// A clock that NTP slows down by a tenth, until this is dropped.
+struct SlowClock;
+
+impl SlowClock {
+    const TICK_US: i64 = 10_000;
+
+    fn start() -> Result<Self> {
+        Self::set_tick(Self::TICK_US * 9 / 10)?;
+        Ok(Self)
+    }
+
+    fn set_tick(tick: i64) -> Result<()> {
+        // SAFETY: zeroes are a valid value for all of its fields.
+        let mut change: libc::timex = unsafe { std::mem::zeroed() };
+        change.modes = libc::ADJ_TICK;
+        change.tick = tick;
+        // SAFETY: `change` outlives the call.
+        let done = unsafe { libc::adjtimex(&raw mut change) };
+        ensure!(done >= 0, "cannot change the pace of the clock");
+        Ok(())
+    }
+}
+
+impl Drop for SlowClock {
+    fn drop(&mut self) {
+        let _ = Self::set_tick(Self::TICK_US);
+    }
+}
+
+fn quota_does_not_depend_on_ntp(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load("")?;
+    let slow = SlowClock::start()?;
+    let raw = || {
+        let time = ClockId::CLOCK_MONOTONIC_RAW.now().context("no raw clock")?;
+        Ok::<_, anyhow::Error>(Duration::from_nanos(time.num_nanoseconds().unsigned_abs()))
+    };
+    let apart = raw()?.saturating_sub(now());
+    sleep(ms(18_000));
+    drop(slow);
+    let apart = raw()?.saturating_sub(now()).saturating_sub(apart);
+    bench.say(format_args!("the clocks are apart by {apart:?}"));
+    ensure!(apart > ms(1500), "the clocks have not drifted apart");
+
+    let group = Cgroup::new("half")?;
+    ensure!(
+        group.set("cpu.max", "50000 100000").is_ok(),
+        Skip("the kernel has no cpu.max")
+    );
+    let hog = Process::spawn_in(&group, |report| report.burn(Duration::MAX))?;
+    sleep(ms(1000));
+    let before = hog.cpu();
+    hog.forget_gap();
+    sleep(ms(4000));
+    let used = hog.cpu() - before;
+    bench.say(format_args!("{used:?} of CPU in 4 s"));
+    bench.at_most("frozen for", hog.longest_gap(), ms(120))?;
+    ensure!(
+        (ms(1900)..=ms(2100)).contains(&used),
+        "half a CPU came to {used:?} in 4 s"
+    );
+    scheduler.finish()
+}
