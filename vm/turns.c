@@ -16,25 +16,20 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-
-/*
- * CPUs that have not slept for so long have more to do, and a main loop that
- * looks at them does not find them halted. It must run to end QEMU when a
- * crashed guest has asked for that.
- */
-#define BUSY_SECONDS 10
 
 static sem_t turn;
 static __thread bool have_turn;
 static int (*real_poll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
+/* QEMU's own: not 0 if it is to end. */
+static int (*shutdown_requested)(void);
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -42,6 +37,9 @@ __attribute__((constructor)) static void prepare(void)
 	real_poll = dlsym(RTLD_NEXT, "ppoll");
 	/* The version with the layout of today's condition variables. */
 	real_wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+	shutdown_requested = dlsym(RTLD_DEFAULT, "qemu_shutdown_requested_get");
+	if (!real_poll || !real_wait || !shutdown_requested)
+		fputs("turns.c does not fit this QEMU\n", stderr);
 }
 
 static bool in_main_thread(void)
@@ -56,14 +54,21 @@ static void give_turn(void)
 	have_turn = false;
 }
 
-/* A signal interrupts it: QEMU is to end, and the turn no longer matters. */
-static void take_turn_soon(void)
+/*
+ * The main loop's: without the turn when QEMU is to end, since the CPUs may go
+ * on and never sleep. A signal to that effect interrupts the waiting; a guest
+ * that has crashed or switched itself off shows within a second.
+ */
+static void take_turn_or_end(void)
 {
 	struct timespec limit;
 
-	clock_gettime(CLOCK_REALTIME, &limit);
-	limit.tv_sec += BUSY_SECONDS;
-	have_turn = sem_timedwait(&turn, &limit) == 0;
+	have_turn = false;
+	while (!have_turn && !shutdown_requested()) {
+		clock_gettime(CLOCK_REALTIME, &limit);
+		limit.tv_sec++;
+		have_turn = sem_timedwait(&turn, &limit) == 0;
+	}
 }
 
 static void take_turn(void)
@@ -84,7 +89,7 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 	ready = real_poll(fds, count, timeout, mask);
 	if (ready < 0)
 		return ready;
-	take_turn_soon();
+	take_turn_or_end();
 	/* More may have become ready in the meantime. */
 	return real_poll(fds, count, &now, mask);
 }
