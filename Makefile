@@ -4,7 +4,10 @@ export CARGO ?= cargo
 # The build of scx's libraries asks for it as well. Make expands it once for each target,
 # before the first line of its recipe: what installs clang is therefore a target of its
 # own, `setup`, on which everything that compiles depends.
-export BPF_CLANG ?= $(shell scripts/find-clang 2>/dev/null)
+ifeq ($(BPF_CLANG),)
+BPF_CLANG = $(shell scripts/find-clang 2>/dev/null)
+endif
+export BPF_CLANG
 # The variables of `make bench` are described in scripts/bench; given on make's
 # command line or in the environment, they reach it by themselves.
 
