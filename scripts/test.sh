@@ -266,11 +266,17 @@ bare_project() {
     : >"$work/clangs"
 }
 
+# make_here TARGET [USER]: not as a part of the make that runs these tests.
+make_here() {
+    setpriv --reuid "${2:-0}" --regid "${2:-0}" --clear-groups \
+        env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS PATH="$bin" make "$1"
+}
+
 # sets_up_first TARGET: as the first command on a bare machine, it calls nothing before
 # clang is there.
 sets_up_first() {
     bare_project
-    (cd "$work" && env PATH="$bin" make "$1") || return 1
+    (cd "$work" && make_here "$1") || return 1
     echo "the clangs that its programs were told:" && cat "$work/clangs"
     [[ -s $work/clangs ]] && ! grep -qv '^clang-19$' "$work/clangs"
 }
@@ -280,7 +286,7 @@ asks_once_for_all() {
     bare_project
     rm "$bin/cpio" "$bin/shellcheck"
     local output
-    output=$(cd "$work" && setpriv --reuid 65534 --regid 65534 --clear-groups env PATH="$bin" make test 2>/dev/null)
+    output=$(cd "$work" && make_here test 65534 2>/dev/null)
     [[ $? -eq 2 ]] || return 1
     echo "$output"
     [[ $output == 'sudo apt-get install --no-install-recommends clang-19 libelf-dev zlib1g-dev shellcheck cpio' ]]
