@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Preloaded into QEMU with -icount, so that its main loop and the thread of the
- * emulated CPUs never run at the same time.
+ * emulated CPUs never run at the same time, and that the host's clock has no say.
  *
  * With sleep=off it is the main loop that moves virtual time on when all CPUs
  * are halted. Each time it does so, and each time a timer expires, it is woken
@@ -11,8 +11,14 @@
  * another amount than in a run in which the host's scheduler chose otherwise.
  *
  * Here whoever runs has the turn. The main loop gives it up while it polls, the
- * CPUs while they sleep, all of them halted. QEMU calls both functions from a
- * shared library, which is why a preloaded one can come in between.
+ * CPUs while they sleep, all of them halted. QEMU calls these functions from
+ * shared libraries, which is why a preloaded one can come in between.
+ *
+ * The CPUs ask for the time of day where a TLB is flushed: one that was little used
+ * for 100 ms of the host's time becomes smaller (accel/tcg/cputlb.c). The guest
+ * sees how large it is: Linux may leave an entry that has lost a restriction, or its
+ * "accessed" bit, in the TLB, and an entry that is no longer there costs no fault, or
+ * sets the bit again. So the CPUs have a clock of their own.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +27,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +35,7 @@ static sem_t turn;
 static __thread bool have_turn;
 static int (*real_poll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
+static int (*real_time)(struct timeval *, void *);
 /* QEMU's own: not 0 if it is to end. */
 static int (*shutdown_requested)(void);
 
@@ -37,8 +45,9 @@ __attribute__((constructor)) static void prepare(void)
 	real_poll = dlsym(RTLD_NEXT, "ppoll");
 	/* The version with the layout of today's condition variables. */
 	real_wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
+	real_time = dlsym(RTLD_NEXT, "gettimeofday");
 	shutdown_requested = dlsym(RTLD_DEFAULT, "qemu_shutdown_requested_get");
-	if (!real_poll || !real_wait || !shutdown_requested)
+	if (!real_poll || !real_wait || !real_time || !shutdown_requested)
 		fputs("turns.c does not fit this QEMU\n", stderr);
 }
 
@@ -112,4 +121,18 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 	take_turn();
 	pthread_mutex_lock(mutex);
 	return error;
+}
+
+/* For whoever has taken a turn besides the main thread, the CPUs: each look is a millisecond
+ * after the last one, wherever that was on the host's clock. */
+int gettimeofday(struct timeval *restrict time, void *restrict zone)
+{
+	static unsigned long looks;
+
+	if (in_main_thread() || !have_turn)
+		return real_time(time, zone);
+	looks++;
+	time->tv_sec = 1767225600 + looks / 1000; /* 2026-01-01, as the guest's clock */
+	time->tv_usec = looks % 1000 * 1000;
+	return 0;
 }
