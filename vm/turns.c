@@ -36,8 +36,9 @@ static __thread bool have_turn;
 static int (*real_poll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
 static int (*real_time)(struct timeval *, void *);
-/* QEMU's own: not 0 if it is to end. */
+/* QEMU's own: not 0 if it is to end; whether the caller has its big lock. */
 static int (*shutdown_requested)(void);
+static bool (*has_big_lock)(void);
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -47,7 +48,10 @@ __attribute__((constructor)) static void prepare(void)
 	real_wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
 	real_time = dlsym(RTLD_NEXT, "gettimeofday");
 	shutdown_requested = dlsym(RTLD_DEFAULT, "qemu_shutdown_requested_get");
-	if (!real_poll || !real_wait || !real_time || !shutdown_requested)
+	has_big_lock = dlsym(RTLD_DEFAULT, "bql_locked");
+	if (!has_big_lock) /* before QEMU 9.0 */
+		has_big_lock = dlsym(RTLD_DEFAULT, "qemu_mutex_iothread_locked");
+	if (!has_big_lock || !real_poll || !real_wait || !real_time || !shutdown_requested)
 		fputs("turns.c does not fit this QEMU\n", stderr);
 }
 
@@ -92,7 +96,10 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 	static const struct timespec now;
 	int ready;
 
-	if (!in_main_thread())
+	/* With the big lock this is not the main loop's own poll, but one on the way, as when
+	 * disks are drained at the end. The CPUs cannot go on without that lock: whoever of
+	 * them had got the turn would keep it for ever. */
+	if (!in_main_thread() || has_big_lock())
 		return real_poll(fds, count, timeout, mask);
 	give_turn();
 	ready = real_poll(fds, count, timeout, mask);
