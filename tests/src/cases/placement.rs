@@ -219,10 +219,11 @@ fn threads_come_and_go(report: &Report) {
 fn queue_full_of_others(bench: &Bench) -> Result<()> {
     let others: Vec<usize> = (1..bench.cpus()).collect();
     ensure!(others.len() > 1, Skip("it takes three CPUs"));
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
-    let crowd = as_real_time(|| {
+    let scheduler = bench.load("--slice-us 60000 --no-overload")?;
+    // They last for 5 s on three CPUs, and forking them takes a part of that.
+    let mut crowd = as_real_time(|| {
         let crowd = (0..300).map(|_| {
-            let one = Process::spawn(|report| report.burn(ms(20)))?;
+            let one = Process::spawn(|report| report.burn(ms(50)))?;
             confine(one.pid(), &others)?;
             Ok(one)
         });
@@ -234,6 +235,8 @@ fn queue_full_of_others(bench: &Bench) -> Result<()> {
         // In mid-fork its parent, which runs in FAIR, could wait for long itself.
         let mut fresh = as_real_time(|| Process::burner(ms(3)))?;
         fresh.wait()?;
+        let waiting = crowd.iter_mut().filter(|one| one.started().is_none());
+        bench.say(format_args!("{} wait", waiting.count()));
         ensure!(fresh.cpu_number() == 0, "it ran on another CPU");
         // Its turn comes after the chain's present invocation and due turns of FAIR; in
         // the order of arrival alone it would be after seconds.
