@@ -35,7 +35,7 @@
 /*
  * The one clock of this scheduler, CLOCK_MONOTONIC, for all that is compared with what
  * another context has noted: wake-ups, quotas, timers, hints. scx_bpf_now() would be
- * cheaper by some ten nanoseconds, but it is another clock, which does not follow NTP
+ * cheaper, but it is another clock, which does not follow NTP
  * (they part by a second a day), and outside of callbacks with a locked run queue it may
  * return the time at which the CPU last had one: in timers and wake-ups from interrupts on
  * idle CPUs it was seen to be 480 ms old (Linux 6.18).
