@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
+use nix::unistd::Pid;
 
 use crate::case::{since, Bench, Case, Skip};
 use crate::clock::{burn, ms, now, sleep, wait_until};
@@ -220,14 +221,15 @@ fn queue_full_of_others(bench: &Bench) -> Result<()> {
     let others: Vec<usize> = (1..bench.cpus()).collect();
     ensure!(others.len() > 1, Skip("it takes three CPUs"));
     let scheduler = bench.load("--slice-us 60000 --no-overload")?;
-    // They last for 5 s on three CPUs, and forking them takes a part of that.
+    // They last for 5 s on three CPUs, and forking them takes a part of that. They inherit
+    // where they may run: one that is moved from CPU to CPU in mid-fault takes the locks
+    // that it shares with its parent along into the queue, and the next fork waits for them.
     let mut crowd = as_real_time(|| {
-        let crowd = (0..300).map(|_| {
-            let one = Process::spawn(|report| report.burn(ms(50)))?;
-            confine(one.pid(), &others)?;
-            Ok(one)
-        });
-        crowd.collect::<Result<Vec<_>>>()
+        confine(Pid::this(), &others)?;
+        let crowd = (0..300).map(|_| Process::spawn(|report| report.burn(ms(50))));
+        let crowd = crowd.collect::<Result<Vec<_>>>()?;
+        confine(Pid::this(), &(0..bench.cpus()).collect::<Vec<_>>())?;
+        Ok(crowd)
     })?;
     // The first CPU has work as well, so that nobody finds it idle.
     let chain = chain_on(0, ms(5))?;
