@@ -62,6 +62,8 @@ test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases
 test-fresh: setup ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases
 	@scripts/test-fresh $(ON)
 
+# ON has another meaning to each of them: all of both.
+test-full: override ON :=
 test-full: test test-fresh matrix stress ## everything, on bare machines, on every kernel and under stress: hours
 
 matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)

@@ -104,10 +104,18 @@ impl<'a> Bench<'a> {
         let mut all: Vec<&str> = options.split_whitespace().collect();
         let option = more.split_whitespace().next();
         // What a case itself asks for stands.
-        if option.is_some_and(|option| !all.contains(&option)) {
+        let with = option.is_some_and(|option| !all.contains(&option));
+        if with {
             all.extend(more.split_whitespace());
         }
-        let scheduler = Scheduler::start(self.scx_sfs, &all)?;
+        let scheduler = Scheduler::start(self.scx_sfs, &all).map_err(|error| {
+            // Options that are alright by themselves and refused together.
+            if with && error.to_string().contains("has no effect with") {
+                error.context(Skip("its own options rule out those of --with"))
+            } else {
+                error
+            }
+        })?;
         // What the loader does now and then it has begun together with the case.
         Perturbation::of_environment()?.delay(options);
         Ok(scheduler)
