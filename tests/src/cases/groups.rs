@@ -235,8 +235,11 @@ fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let scheduler = bench.load("--slice-us 50000 --no-overload")?;
     let group = Cgroup::new("limited")?;
-    group.set("cpu.max", "100000 100000")?;
     let hogs = hogs_in(&group, 4 * bench.cpus())?;
+    // With credit they would go before the short one where they have come before it.
+    let demoted = hogs.len() as u64;
+    scheduler.wait_for("the hogs' demotion", |stats| stats.demotions >= demoted)?;
+    group.set("cpu.max", "100000 100000")?;
     sleep(ms(500));
     for _ in 0..5 {
         let mut short = Process::spawn(|_| burn(ms(10)))?;
