@@ -176,6 +176,7 @@ enum sfs_counter {
 	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */
 	SFS_SYSTEM_WAKEUPS,	/* wake-ups of kernel threads and of the loader */
+	SFS_PROMPT_WAKEUPS,	/* wake-ups of daemons that found no idle CPU and were given a busy one */
 	SFS_THROTTLED,		/* times that a group had used up its quota (cpu.max) */
 	SFS_SHARD_MOVES,	/* FILTER tasks that a CPU took from another shard than its own */
 	SFS_PINNED,		/* tasks queued for the one CPU that they may use */

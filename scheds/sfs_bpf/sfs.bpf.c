@@ -9,15 +9,17 @@
  *   fork -> init_task, enable
  *   wake -> select_cpu (an idle CPU takes it at once), runnable (the boundary),
  *           enqueue (FILTER with credit, FAIR without)
- *   run  -> dispatch (kernel threads, then FILTER before FAIR, unless FAIR is due), running,
+ *   run  -> dispatch (kernel threads and daemons that have just woken up, then FILTER
+ *           before FAIR, unless FAIR is due), running,
  *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge)
  *   end  -> stopping (of the last thread)
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
  * functions), function (identity, what is published), filter, shard (FILTER on large
- * machines), fair, rank (the learned policy), group (cpu.weight, cpu.max), placement, telemetry. The loader
- * tunes S and switches the mode (userspace/scx_sfs).
+ * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
+ * cpu.max), placement, telemetry. The loader tunes S and switches the mode
+ * (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -34,6 +36,7 @@ char _license[] SEC("license") = "GPL";
 #include "group.bpf.h"
 #include "boundary.bpf.h"
 #include "fair.bpf.h"
+#include "prompt.bpf.h"
 #include "shard.bpf.h"
 #include "filter.bpf.h"
 #include "rank.bpf.h"
@@ -69,6 +72,8 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		tctx->filter_used_ns += delta;
 	else if (tctx->turn == TURN_RANKED)
 		tctx->ranked_used_ns += delta;
+	else if (tctx->turn == TURN_PROMPT)
+		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
@@ -84,6 +89,8 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 {
 	if (is_system(p))
 		return tctx->turn_used_ns < SYSTEM_SLICE_NS ? TURN_SYSTEM : TURN_FAIR;
+	if (is_prompt(tctx))
+		return TURN_PROMPT;
 	if (has_rank(p, tctx, inv))
 		return TURN_RANKED;
 	if (policy == SFS_POLICY_FAIR)
@@ -96,6 +103,8 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 {
 	if (turn == TURN_SYSTEM)
 		return SYSTEM_SLICE_NS;
+	if (turn == TURN_PROMPT)
+		return within_quota(tctx, tctx->prompt_ns - tctx->turn_used_ns);
 	if (turn == TURN_RANKED)
 		return within_quota(tctx, tctx->slice);
 	return within_quota(tctx, turn == TURN_FILTER && inv ? credit_left(inv) : fair_turn_ns());
@@ -156,7 +165,8 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
 	if (must_park(p, tctx))
 		return cpu;
-	tctx->turn_used_ns = 0;
+	if (!(wake_flags & SCX_WAKE_FORK))
+		begin_activity(p, tctx, now);
 	take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, tctx, inv), 0);
@@ -169,12 +179,13 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
+	u64 now = clock_now();
 
 	if (!tctx)
 		return;
-	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, clock_now());
+	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, now);
 	if (enq_flags & SCX_ENQ_WAKEUP) {
-		tctx->turn_used_ns = 0;
+		begin_activity(p, tctx, now);
 		if (is_system(p))
 			count(SFS_SYSTEM_WAKEUPS);
 		else if (has_credit(inv))
@@ -199,7 +210,7 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
 	if (cpu < 0) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, SYSTEM_SLICE_NS, enq_flags | SCX_ENQ_PREEMPT);
+		insert_first(p, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
 	scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
@@ -253,9 +264,14 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	} else if (resumes(p, tctx, inv, turn, enq_flags)) {
 		tctx->queued_at = 0;
 		take_turn(p, tctx, inv, turn);
+		/* Before those that it has itself displaced. */
+		if (is_short_turn(tctx))
+			enq_flags |= SCX_ENQ_HEAD;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
+	} else if (turn == TURN_PROMPT) {
+		prompt_enqueue(p, tctx, enq_flags);
 	} else if (turn == TURN_RANKED && inv) {
 		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
 	} else if (turn == TURN_FILTER && inv) {
@@ -279,6 +295,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 
 	take_turn(prev, tctx, inv, turn);
 	cctx->turn_is_due = false;
+	cctx->is_short_turn = is_short_turn(tctx);
 	mark_fair_cpu(cpu, turn == TURN_FAIR);
 	if (turn == TURN_FAIR) {
 		fair_running(prev);
@@ -332,6 +349,8 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	}
 	inv = lookup_invocation(p, tctx);
 	tctx->turn = next_turn(p, tctx, inv);
+	if (is_short_turn(tctx))
+		tctx->turn = TURN_FAIR;	/* it has waited already */
 	tctx->queued_at = now;
 	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
 	if (tctx->turn == TURN_FILTER) {
@@ -388,8 +407,13 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		parked = must_park(prev, tctx);
 	}
 
-	if (system_dispatch())
+	if (system_dispatch() || prompt_dispatch())
 		return;
+	if (prev && tctx && !parked && is_short_turn(tctx) && !tctx->yielded &&
+	    next_turn(prev, tctx, inv) == tctx->turn) {
+		keep_running(prev, tctx, inv, tctx->turn, cctx);
+		return;
+	}
 	if (nr_released > 0)
 		release_parked(now);
 	if (loader_is_late(now)) {
@@ -439,6 +463,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (!cctx)
 		return;
 	fair = !tctx || tctx->turn == TURN_FAIR;
+	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	cctx->turn_is_due = fair && cctx->next_turn_is_due;
 	cctx->next_turn_is_due = false;
 	mark_fair_cpu(cpu, fair && !cctx->turn_is_due);
@@ -448,7 +473,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	}
 	if (cctx->turn_is_due)
 		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
-	else if (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)))
+	else if ((fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu))) ||
+		 (!cctx->is_short_turn && short_turn_waiting(cpu)))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT); /* resumed without dispatch() */
 	if (!tctx)
 		return;
@@ -470,6 +496,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *inv,
 			 const struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
+	if (!is_short_turn(tctx) && short_turn_waiting(cpu))
+		return true;
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
@@ -477,8 +505,7 @@ static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *i
 	if (tctx->turn == TURN_RANKED)
 		return !is_ranked() || fair_due_queue(cpu, cctx->fair_served_at, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due &&
-	       (filter_waiting(cpu) || ranked_head_waiting(cpu) ||
-		scx_bpf_dsq_nr_queued(DSQ_SYSTEM) > 0);
+	       (filter_waiting(cpu) || ranked_head_waiting(cpu));
 }
 
 /*
@@ -537,7 +564,11 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	charge(p, tctx, inv);
 	if (cctx && tctx->turn == TURN_FAIR)
 		cctx->fair_served_at = clock_now();
+	if (cctx)
+		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
+	if (!runnable)
+		end_activity(tctx);
 	if (runnable || !inv)
 		return;
 	if (p->__state == SFS_TASK_DEAD)
@@ -564,8 +595,10 @@ bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(from);
 
-	if (tctx)
+	if (tctx) {
 		tctx->yielded = true;
+		tctx->prompt_ns = 0;
+	}
 	scx_bpf_task_set_slice(from, 0);
 	return false;
 }
@@ -847,7 +880,8 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 	scx_bpf_dump("sfs: turn=%s waited=%lluus vtime=%lld\n",
 		     tctx->turn == TURN_FILTER ? "FILTER" :
 		     tctx->turn == TURN_RANKED ? "FILTER, by rank" :
-		     tctx->turn == TURN_SYSTEM ? "system" : "FAIR",
+		     tctx->turn == TURN_SYSTEM ? "system" :
+		     tctx->turn == TURN_PROMPT ? "prompt" : "FAIR",
 		     waited / 1000, (s64)(p->scx.dsq_vtime - fair_vtime_now));
 	if (inv && inv->state != INV_NONE)
 		scx_bpf_dump("sfs: invocation %u %s%s credit=%lluus used=%lluus threads=%d\n",
@@ -868,7 +902,8 @@ static s32 create_queues(void)
 			return err;
 	}
 	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE) ?:
-	      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE);
+	      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE) ?:
+	      scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
 	if (err)
 		return err;
 	bpf_for(cpu, 0, nr_cpu_ids) {

@@ -29,6 +29,7 @@
 #define DSQ_FILTER		0x10000ULL
 #define DSQ_FAIR		0x20000ULL
 #define DSQ_SYSTEM		0x40000ULL	/* kernel threads, for as long as a kick takes */
+#define DSQ_PROMPT		0x50000ULL	/* daemons, the same (prompt.bpf.h) */
 #define DSQ_FILTER_CPU(cpu)	(0x100000000ULL | (u32)(cpu))
 #define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
 
@@ -206,6 +207,13 @@ enum turn {
 	TURN_FILTER,
 	TURN_RANKED,	/* in FILTER, by rank (rank.bpf.h) */
 	TURN_SYSTEM,	/* kernel thread or loader, after a wake-up */
+	TURN_PROMPT,	/* daemon, after a wake-up (prompt.bpf.h) */
+};
+
+/* A token bucket; its owner says how fast it fills. */
+struct token_bucket {
+	u64 tokens_ns;
+	u64 filled_at;	/* up to when it has been filled */
 };
 
 /*
@@ -220,6 +228,9 @@ struct task_ctx {
 	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
 	u64 queued_at;		/* when it was queued; 0 while it need not wait */
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
+	u64 usual_ns;		/* CPU time between two sleeps, on average */
+	u64 prompt_ns;		/* of turn_used_ns it may have so much promptly */
+	struct token_bucket prompt;	/* what is left of such CPU time */
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
 	u64 deadline;		/* by rank, on sharing_clock */
@@ -273,7 +284,11 @@ struct cpu_ctx {
 	u64 fair_served_at;	/* when FAIR last had this CPU */
 	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
 	bool turn_is_due;	/* this FAIR turn is a due one: FILTER must wait */
+	bool is_short_turn;	/* a kernel thread or a daemon has it; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
+	/* What prompt turns may have of this CPU. Filled and emptied by several CPUs at a
+	 * time without a lock: a lost update is a turn more or less. */
+	struct token_bucket prompt;
 };
 
 struct {

@@ -260,7 +260,9 @@ pub fn chain_on(cpu: usize, demand: Duration) -> Result<Process> {
     })
 }
 
-fn run_chain(report: &Report, demand: Duration) {
+/// What [`chain`] starts: burns `demand`, forks the next one, and ends, until the report says
+/// that it is to stop.
+pub fn run_chain(report: &Report, demand: Duration) {
     while !report.is_stopped() {
         report.burn(demand);
         // SAFETY: the process has a single thread.

@@ -3,6 +3,7 @@
 mod boundaries;
 mod credit;
 mod crowds;
+mod daemons;
 mod disk;
 mod faults;
 mod files;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         files::CASES,
         sections::CASES,
         waiting::CASES,
+        daemons::CASES,
         disk::CASES,
     ]
     .into_iter()

@@ -89,6 +89,8 @@ pub struct Metrics {
     pub relieved: u64,
     #[stat(desc = "Wake-ups of kernel threads and of the loader")]
     pub system_wakeups: u64,
+    #[stat(desc = "Wake-ups of daemons that found no idle CPU and were given a busy one")]
+    pub prompt_wakeups: u64,
     #[stat(desc = "Times that a cgroup had used up its quota (cpu.max)")]
     pub throttled: u64,
     #[stat(desc = "FILTER tasks that a CPU took from another shard than its own")]
@@ -157,6 +159,7 @@ impl Metrics {
             moved: sum(sfs_counter_SFS_MOVED),
             relieved: sum(sfs_counter_SFS_RELIEVED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
+            prompt_wakeups: sum(sfs_counter_SFS_PROMPT_WAKEUPS),
             throttled: sum(sfs_counter_SFS_THROTTLED),
             shard_moves: sum(sfs_counter_SFS_SHARD_MOVES),
             pinned: sum(sfs_counter_SFS_PINNED),
@@ -232,6 +235,7 @@ impl Metrics {
             moved: self.moved - earlier.moved,
             relieved: self.relieved - earlier.relieved,
             system_wakeups: self.system_wakeups - earlier.system_wakeups,
+            prompt_wakeups: self.prompt_wakeups - earlier.prompt_wakeups,
             throttled: self.throttled - earlier.throttled,
             shard_moves: self.shard_moves - earlier.shard_moves,
             pinned: self.pinned - earlier.pinned,

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Prompt: daemons get a CPU as soon as they wake up. What every request passes on its
+ * way to a function and back (gateway, sidecar, container runtime) is no function, has
+ * no credit, and would wait in FAIR for as long as FILTER is busy.
+ *
+ * It is the wake-up that is prompt, for a short turn, and within a budget: a daemon that
+ * has become a hog goes on in FAIR like any other. A token bucket for each task bounds
+ * what one of them takes, one for each CPU what all of them take of functions.
+ */
+#ifndef __SFS_PROMPT_BPF_H
+#define __SFS_PROMPT_BPF_H
+
+/* Prompt turns end after so much CPU time at most: that of a kernel thread's. */
+#define PROMPT_SLICE_NS		(4 * NSEC_PER_MSEC)
+
+/* A bucket holds so much; a task, or a CPU, that was quiet can use it at once. */
+#define PROMPT_BURST_NS		(20 * NSEC_PER_MSEC)
+
+/* A task's bucket fills at a quarter of a CPU, a CPU's at half of it. */
+#define PROMPT_TASK_FRACTION	4
+#define PROMPT_CPU_FRACTION	2
+
+/* With less than this no turn begins: it would cost more than it gives. */
+#define PROMPT_LEAST_NS		(NSEC_PER_MSEC / 10)
+
+/* Where nothing tells which processes are functions, those are taken for daemons that
+ * use no more than this between two sleeps, on average. */
+#define PROMPT_SHORT_NS		(2 * NSEC_PER_MSEC)
+
+/* Add to @bucket what it has got since it was last looked at. */
+static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
+{
+	u64 more = time_delta(now, bucket->filled_at) / fraction;
+
+	bucket->filled_at = now;
+	bucket->tokens_ns += more < PROMPT_BURST_NS ? more : PROMPT_BURST_NS;
+	if (bucket->tokens_ns > PROMPT_BURST_NS)
+		bucket->tokens_ns = PROMPT_BURST_NS;
+}
+
+static void take(struct token_bucket *bucket, u64 amount)
+{
+	bucket->tokens_ns -= amount < bucket->tokens_ns ? amount : bucket->tokens_ns;
+}
+
+/* Return true if @p, which wakes up, is one of those that serve functions. */
+static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	if (is_system(p))
+		return false;
+	return !is_function(p, tctx) ||
+	       (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
+}
+
+/* @p wakes up: find out for how long it may run promptly. The CPU's bucket is that of
+ * where it wakes up; where it runs pays. */
+static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
+	u64 most = PROMPT_SLICE_NS;
+
+	tctx->prompt_ns = 0;
+	if (!cctx || !is_daemon(p, tctx))
+		return;
+	fill(&tctx->prompt, PROMPT_TASK_FRACTION, now);
+	fill(&cctx->prompt, PROMPT_CPU_FRACTION, now);
+	if (tctx->prompt.tokens_ns < most)
+		most = tctx->prompt.tokens_ns;
+	if (cctx->prompt.tokens_ns < most)
+		most = cctx->prompt.tokens_ns;
+	if (most >= PROMPT_LEAST_NS)
+		tctx->prompt_ns = most;
+}
+
+/* @p wakes up. May be called twice for one wake-up. */
+static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	tctx->turn_used_ns = 0;
+	grant_prompt_turn(p, tctx, now);
+}
+
+/* The task goes to sleep. A quarter of the new sample: one longer run, or an interrupt
+ * that it was charged for, makes no hog of a daemon. */
+static void end_activity(struct task_ctx *tctx)
+{
+	tctx->usual_ns += (s64)(tctx->turn_used_ns - tctx->usual_ns) >> 2;
+}
+
+/* Charge @p for @delta of CPU time in a prompt turn. */
+static void charge_prompt(const struct task_struct *p, struct task_ctx *tctx, u64 delta)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
+
+	take(&tctx->prompt, delta);
+	if (cctx)
+		take(&cctx->prompt, delta);
+}
+
+/* Return true if its turn is one that others of its kind alone may come before. */
+static bool is_short_turn(const struct task_ctx *tctx)
+{
+	return tctx->turn == TURN_SYSTEM || tctx->turn == TURN_PROMPT;
+}
+
+/* Return true if @p's turn, should it get one now, is a prompt one. */
+static bool is_prompt(const struct task_ctx *tctx)
+{
+	return tctx->turn_used_ns < tctx->prompt_ns;
+}
+
+/*
+ * Return the CPU that @p is to have: its own, where its data is and where, most often, the
+ * interrupt was that woke it up. But FAIR work, wherever it runs, is preempted before an
+ * invocation in FILTER, and a short turn is not.
+ */
+static s32 cpu_to_preempt(const struct task_struct *p)
+{
+	s32 own = scx_bpf_task_cpu(p), cpu;
+	bool may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(own);
+
+	if (may_use_own && claim_fair_cpu(own))
+		return own;
+	cpu = claim_any_fair_cpu(p);
+	if (cpu >= 0)
+		return cpu;
+	if (may_use_own && cctx && !cctx->is_short_turn)
+		return own;
+	cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
+	return cpu < nr_cpu_ids ? cpu : own;
+}
+
+/* Return true if the head of @dsq may run on @cpu. */
+static bool head_waits_for(u64 dsq, s32 cpu)
+{
+	struct task_struct *head;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return false;
+	head = first_of(dsq);
+	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
+}
+
+/*
+ * Return true if a short turn waits that @cpu may give. A CPU that is kicked for one
+ * may pass it by: something else was in its local queue, such as what the short turn
+ * before has displaced, and then dispatch() is not called.
+ */
+static bool short_turn_waiting(s32 cpu)
+{
+	return head_waits_for(DSQ_SYSTEM, cpu) || head_waits_for(DSQ_PROMPT, cpu);
+}
+
+/* Give @p, which may run on its CPU only, that CPU before all that wait there. */
+static void insert_first(struct task_struct *p, u64 slice, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+}
+
+/* Give @p a CPU at once. As in system_enqueue(), the CPU that is kicked finds it in a
+ * queue at which every CPU looks first. */
+static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+{
+	u64 slice = within_quota(tctx, tctx->prompt_ns - tctx->turn_used_ns);
+
+	count(SFS_PROMPT_WAKEUPS);
+	tctx->turn = TURN_PROMPT;
+	tctx->queued_at = 0;
+	leave_group(tctx);
+	if (pinned_cpu(p) >= 0) {
+		insert_first(p, slice, enq_flags);
+		return;
+	}
+	scx_bpf_dsq_insert(p, DSQ_PROMPT, slice, enq_flags);
+	if (!kick_idle_cpu(p, -1))
+		scx_bpf_kick_cpu(cpu_to_preempt(p), SCX_KICK_PREEMPT);
+}
+
+/* Give @cpu a daemon that waits for one that was kicked. Return true if there is one. */
+static bool prompt_dispatch(void)
+{
+	return scx_bpf_dsq_nr_queued(DSQ_PROMPT) > 0 && scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0);
+}
+
+#endif /* __SFS_PROMPT_BPF_H */

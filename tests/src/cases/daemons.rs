@@ -1,0 +1,162 @@
+//! Daemons: what is no function, and what every request passes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+
+use crate::case::{since, Bench, Case};
+use crate::cgroup::{enable_cpu_controller, Cgroup};
+use crate::clock::{burn, ms, now, sleep, sleep_until};
+use crate::process::{run_chain, Process};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "daemons_wake_up_as_under_eevdf",
+        about: "a gateway outside of the sandboxes beside a saturated machine: mean, p99, worst",
+        run: daemons_wake_up_as_under_eevdf,
+    },
+    Case {
+        name: "short_wakeups_are_prompt",
+        about: "where nothing tells functions: one without credit that runs for 0.2 ms at a time",
+        run: short_wakeups_are_prompt,
+    },
+    Case {
+        name: "daemons_have_a_budget",
+        about: "daemons that have become hogs leave half of the machine to functions",
+        run: daemons_have_a_budget,
+    },
+];
+
+/// How often a daemon wakes up here, and after how long.
+const WAKEUPS: usize = 200;
+const PAUSE: Duration = ms(10);
+
+/// Not measured: it takes some short runs until a long one before them is forgotten.
+const FIRST: usize = 20;
+
+/// How much later than it should the emulator itself delivers a timer's interrupt: it
+/// runs one CPU after the other, each until the next timer of any.
+const EMULATED: Duration = ms(1);
+
+/// How late a daemon was.
+struct Lateness {
+    mean: Duration,
+    p99: Duration,
+    worst: Duration,
+}
+
+impl Lateness {
+    fn of(mut all: Vec<Duration>) -> Self {
+        all.sort_unstable();
+        Self {
+            mean: all.iter().sum::<Duration>() / u32::try_from(all.len()).unwrap_or(1),
+            p99: all[all.len() * 99 / 100],
+            worst: all[all.len() - 1],
+        }
+    }
+}
+
+/// Wakes up again and again, does a little each time, and returns how late each was.
+fn wake_up_often() -> Vec<Duration> {
+    let mut due = now() + PAUSE;
+    let one = |_| {
+        sleep_until(due);
+        let late = since(due);
+        burn(Duration::from_micros(200));
+        due = now() + PAUSE;
+        late
+    };
+    (0..FIRST + WAKEUPS).map(one).skip(FIRST).collect()
+}
+
+/// Returns how late a process was that did `before` and then woke up often.
+fn lateness_of_daemon(before: impl FnOnce()) -> Result<Lateness> {
+    let file: PathBuf = std::env::temp_dir().join("lateness");
+    let mut daemon = Process::spawn(|_| {
+        before();
+        let late = wake_up_often();
+        let lines: Vec<_> = late.iter().map(|one| one.as_nanos().to_string()).collect();
+        std::fs::write(&file, lines.join("\n")).expect("cannot write what was measured");
+    })?;
+    daemon.wait()?;
+    let text = std::fs::read_to_string(&file).context("the daemon has measured nothing")?;
+    let all: Result<Vec<u64>, _> = text.lines().map(str::parse).collect();
+    Ok(Lateness::of(
+        all?.into_iter().map(Duration::from_nanos).collect(),
+    ))
+}
+
+/// Saturates all CPUs, and a queue as long again, from within `sandbox`.
+fn saturate_from(sandbox: &Cgroup, cpus: usize) -> Result<Vec<Process>> {
+    (0..2 * cpus)
+        .map(|_| Process::spawn_in(sandbox, |report| run_chain(report, ms(10))))
+        .collect()
+}
+
+fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let functions = saturate_from(&sandbox, bench.cpus())?;
+    let base = lateness_of_daemon(|| {})?;
+    drop(functions);
+    bench.say(format_args!(
+        "EEVDF: mean {:?}, p99 {:?}, worst {:?}",
+        base.mean, base.p99, base.worst
+    ));
+    let overload = "--slice-us 1000 --overload-factor 1";
+    for options in ["", "--policy learned", "--policy fair", overload] {
+        let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
+        let functions = saturate_from(&sandbox, bench.cpus())?;
+        sleep(ms(100));
+        bench.say(format_args!("scx_sfs {options}:"));
+        let ours = lateness_of_daemon(|| {})?;
+        bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
+        bench.at_most("99th percentile", ours.p99, base.p99 * 3 / 2 + EMULATED)?;
+        bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        drop(functions);
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let functions = bench.saturate_filter()?;
+    for (what, used) in [("with credit", ms(0)), ("without credit", ms(40))] {
+        let ours = lateness_of_daemon(|| burn(used))?;
+        bench.say(format_args!("{what}: mean {:?}", ours.mean));
+        bench.at_most("99th percentile", ours.p99, ms(2) + EMULATED)?;
+        bench.at_most("worst", ours.worst, ms(4) + EMULATED)?;
+    }
+    drop(functions);
+    scheduler.finish()
+}
+
+fn daemons_have_a_budget(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let scheduler = bench.load("--cgroup functions/* --no-overload")?;
+    let functions = saturate_from(&sandbox, bench.cpus())?;
+    let hogs = (0..3 * bench.cpus()).map(|_| {
+        Process::spawn(|report| {
+            while !report.is_stopped() {
+                report.burn(ms(5));
+                sleep(ms(1));
+            }
+        })
+    });
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(200));
+    let (start, before) = (now(), sandbox.cpu_time()?);
+    sleep(ms(2000));
+    let (passed, used) = (since(start), sandbox.cpu_time()? - before);
+    let share = used.as_secs_f64() / (passed.as_secs_f64() * bench.cpus() as f64);
+    bench.say(format_args!("functions have {:.1} %", 100. * share));
+    // Half of each CPU is FILTER's, less what FAIR is due (8 %).
+    ensure!(share > 0.4, "daemons have taken too much of the machine");
+    let stats = scheduler.stats()?;
+    ensure!(stats.prompt_wakeups > 100, "{stats:?}");
+    drop((hogs, functions));
+    scheduler.finish()
+}
