@@ -4,6 +4,7 @@
 mod common;
 
 use common::{can_measure, CANNOT_MEASURE};
+use nix::mount::{mount, umount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
 use sfs_skip::skip;
 use std::path::Path;
@@ -52,7 +53,7 @@ fn with_small_disk(test: impl FnOnce(&Path) + Send) -> bool {
             let mounted = mount_small_disk(path);
             if mounted {
                 test(path);
-                let _ = Command::new("umount").arg(path).status();
+                let _ = umount(path);
             }
             mounted
         });
@@ -62,21 +63,20 @@ fn with_small_disk(test: impl FnOnce(&Path) + Send) -> bool {
 
 const NO_DISK: &str = "only root can mount a small disk";
 
+/// By system calls: not every machine has the command mount.
 fn mount_small_disk(path: &Path) -> bool {
-    let mount = |arguments: &[&str]| {
-        let status = Command::new("mount").args(arguments).status();
-        status.is_ok_and(|status| status.success())
-    };
+    const NONE: Option<&str> = None;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     unshare(CloneFlags::CLONE_NEWNS).is_ok()
-        && mount(&["--make-rprivate", "/"])
-        && mount(&[
-            "-t",
-            "tmpfs",
-            "-o",
-            "size=1m",
-            "none",
-            &path.to_string_lossy(),
-        ])
+        && mount(NONE, "/", NONE, private, NONE).is_ok()
+        && mount(
+            Some("none"),
+            path,
+            Some("tmpfs"),
+            MsFlags::empty(),
+            Some("size=1m"),
+        )
+        .is_ok()
 }
 
 /// Fills the disk at `path` but for `spare` bytes.
