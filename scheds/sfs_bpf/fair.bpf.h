@@ -16,10 +16,9 @@ static volatile u64 fair_vtime_now;
 /*
  * A task's virtual time is kept within this distance of fair_vtime_now when it
  * is queued, counted in FAIR turns. Behind: a sleeper has saved up one turn, no
- * more. Ahead: a task of the least weight waits a few rounds, not for ever
- * (the kernel ejects a scheduler under which a task waits for 30 s).
+ * more (see fair_saved_up()). Ahead: a task of the least weight waits a few rounds,
+ * not for ever (the kernel ejects a scheduler under which a task waits for 30 s).
  */
-#define FAIR_TURNS_BEHIND	1
 #define FAIR_TURNS_AHEAD	16
 
 /*
@@ -129,11 +128,24 @@ static u64 fair_turns_ahead(const struct task_ctx *tctx)
 	return most < share ? most : share;
 }
 
+/*
+ * Return how far behind the present virtual time a task may be: a turn, or what a turn
+ * of its own comes to, if that is more. Virtual time moves on while a task runs; were
+ * its turn cut down when it is queued again, groups of a few light tasks each would get
+ * less than their weight.
+ */
+static u64 fair_saved_up(const struct task_ctx *tctx)
+{
+	u64 own = tctx ? weighted(tctx, fair_slice_ns) : 0;
+
+	return own > fair_slice_ns ? own : fair_slice_ns;
+}
+
 /* Return @p's virtual time, brought into the window around the present one. */
 static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime;
-	u64 earliest = now - FAIR_TURNS_BEHIND * fair_slice_ns;
+	u64 earliest = now - fair_saved_up(tctx);
 	u64 latest = now + fair_turns_ahead(tctx);
 
 	if (time_before(vtime, earliest))
