@@ -15,6 +15,7 @@ mod section;
 mod server;
 mod surroundings;
 mod trace;
+mod waste;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -89,13 +90,16 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
         .zip(cases)
         .filter(|(_, case)| case.apart() == options.apart())
         .collect();
+    let mut watch = waste::watch()?;
     let part = options.part;
     if part.first == 1 && (options.apart.is_none() || numbered.len() == cases.len()) {
         println!("TAP version 14\n1..{}", cases.len());
     }
     for (number, case) in numbered.into_iter().skip(part.first - 1).step_by(part.of) {
         let start = clock::now();
-        let (verdict, notes) = runner::run(case, program, cpus)?;
+        watch.start()?;
+        let (verdict, mut notes) = runner::run(case, program, cpus)?;
+        notes.extend(waste::notes(&watch.stop()?));
         let took = clock::now() - start;
         let Case { name, about, .. } = case;
         match verdict {

@@ -1,0 +1,15 @@
+//! Builds the program that reports the kernel's scheduling events, with the clang that
+//! BPF_CLANG names (the Makefile finds one).
+
+const SOURCES: &str = "src/bpf";
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=BPF_CLANG");
+    println!("cargo:rerun-if-changed={SOURCES}");
+    scx_cargo::BpfBuilder::new()
+        .expect("cannot set up the BPF build")
+        .enable_intf(&format!("{SOURCES}/intf.h"), "bpf_intf.rs")
+        .enable_skel(&format!("{SOURCES}/waste.bpf.c"), "bpf")
+        .build()
+        .expect("cannot build the BPF program, see the compiler's messages above");
+}

@@ -1,0 +1,370 @@
+//! What was wasted, from the scheduling events.
+
+use std::collections::HashMap;
+
+/// A CPU that idles for less than this while a task waits for one is on its way to it:
+/// the interrupt that wakes it up, and the switch. In ns.
+pub const ON_THE_WAY_NS: u64 = 100_000;
+
+/// How many [`Stretch`]es a report keeps, the longest.
+const KEPT: usize = 3;
+
+/// The CPUs that a task may use: 64 to a word, the first in the lowest bit.
+pub type Cpus = [u64; 4];
+
+/// A task that begins to wait for a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiter {
+    /// The thread.
+    pub thread: i32,
+    /// Its name.
+    pub name: String,
+    /// Where it may run.
+    pub cpus: Cpus,
+}
+
+/// A scheduling event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When, in ns of a clock that does not go back.
+    pub at_ns: u64,
+    /// Who begins to wait: who wakes up, or who is taken off the CPU.
+    pub waits: Option<Waiter>,
+    /// The CPU that is switched and the thread that gets it, 0 if it idles from now on.
+    pub switch: Option<(usize, i32)>,
+}
+
+/// A stretch of time in which one CPU idled while one task waited that may run there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it began, on the events' clock.
+    pub from_ns: u64,
+    /// How long it was.
+    pub length_ns: u64,
+    /// Who waited.
+    pub thread: i32,
+    /// What that is called.
+    pub name: String,
+    /// Where it could have run.
+    pub cpu: usize,
+}
+
+/// What was wasted while somebody watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// From the first event to the last, in ns.
+    pub watched_ns: u64,
+    /// CPU time that idle CPUs could have given to waiting tasks, in ns, but for stretches
+    /// of less than [`ON_THE_WAY_NS`]. Where several tasks waited or several CPUs idled,
+    /// no task and no CPU counts twice.
+    pub wasted_ns: u64,
+    /// The longest stretches, the longest first.
+    pub longest: Vec<Stretch>,
+    /// Events that nobody has seen, for want of memory: the rest may be wrong.
+    pub lost: u64,
+}
+
+impl Report {
+    /// The longest stretch, in ns.
+    pub fn longest_ns(&self) -> u64 {
+        self.longest.first().map_or(0, |stretch| stretch.length_ns)
+    }
+}
+
+/// Works out what was wasted.
+#[derive(Debug, Default)]
+pub struct Account {
+    first_ns: Option<u64>,
+    last_ns: u64,
+    /// Since when each CPU idles; none: it is busy, or not known.
+    idle: Vec<Option<u64>>,
+    waiting: HashMap<i32, (u64, Waiter)>,
+    stretches: Vec<Stretch>,
+}
+
+impl Account {
+    /// Takes `event` into account. Events must come in the order of their times; one that
+    /// is late counts as if it had happened with the one before.
+    pub fn add(&mut self, event: Event) {
+        let now = event.at_ns.max(self.last_ns);
+        self.first_ns.get_or_insert(now);
+        self.last_ns = now;
+        if let Some((cpu, thread)) = event.switch {
+            self.switch(cpu, thread, now);
+        }
+        if let Some(waiter) = event.waits {
+            self.waiting.entry(waiter.thread).or_insert((now, waiter));
+        }
+    }
+
+    fn switch(&mut self, cpu: usize, thread: i32, now: u64) {
+        if self.idle.len() <= cpu {
+            self.idle.resize(cpu + 1, None);
+        }
+        if thread != 0 {
+            self.end_wait(thread, now);
+        }
+        self.end_idling(cpu, now);
+        self.idle[cpu] = (thread == 0).then_some(now);
+    }
+
+    fn end_wait(&mut self, thread: i32, now: u64) {
+        let Some((since, waiter)) = self.waiting.remove(&thread) else {
+            return;
+        };
+        let idle = std::mem::take(&mut self.idle);
+        for (cpu, idle_since) in idle.iter().enumerate() {
+            if let Some(idle_since) = *idle_since {
+                self.stretch(&waiter, cpu, since.max(idle_since), now);
+            }
+        }
+        self.idle = idle;
+    }
+
+    fn end_idling(&mut self, cpu: usize, now: u64) {
+        let Some(idle_since) = self.idle[cpu].take() else {
+            return;
+        };
+        let waiting = std::mem::take(&mut self.waiting);
+        for (since, waiter) in waiting.values() {
+            self.stretch(waiter, cpu, idle_since.max(*since), now);
+        }
+        self.waiting = waiting;
+    }
+
+    fn stretch(&mut self, waiter: &Waiter, cpu: usize, from_ns: u64, to_ns: u64) {
+        let length_ns = to_ns - from_ns;
+        if length_ns < ON_THE_WAY_NS || !may_use(&waiter.cpus, cpu) {
+            return;
+        }
+        self.stretches.push(Stretch {
+            from_ns,
+            length_ns,
+            thread: waiter.thread,
+            name: waiter.name.clone(),
+            cpu,
+        });
+    }
+
+    /// Ends the account: what still waits, and still idles, has done so until the last
+    /// event. `lost` events have not come here.
+    pub fn report(mut self, lost: u64) -> Report {
+        for cpu in 0..self.idle.len() {
+            self.end_idling(cpu, self.last_ns);
+        }
+        let by_cpu = covered(&self.stretches, |stretch| stretch.cpu as u64);
+        let by_thread = covered(&self.stretches, |stretch| stretch.thread as u64);
+        let mut longest = self.stretches;
+        longest.sort_by_key(|stretch| {
+            (
+                std::cmp::Reverse(stretch.length_ns),
+                stretch.from_ns,
+                stretch.cpu,
+            )
+        });
+        longest.truncate(KEPT);
+        Report {
+            watched_ns: self.last_ns - self.first_ns.unwrap_or(self.last_ns),
+            wasted_ns: by_cpu.min(by_thread),
+            longest,
+            lost,
+        }
+    }
+}
+
+fn may_use(cpus: &Cpus, cpu: usize) -> bool {
+    cpus.get(cpu / 64)
+        .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+}
+
+/// Returns the time that the stretches of each group cover, added up over the groups.
+fn covered(stretches: &[Stretch], group: impl Fn(&Stretch) -> u64) -> u64 {
+    let mut parts: Vec<_> = stretches
+        .iter()
+        .map(|one| (group(one), one.from_ns, one.from_ns + one.length_ns))
+        .collect();
+    parts.sort_unstable();
+    let mut sum = 0;
+    let mut reached = (u64::MAX, 0);
+    for (group, from, to) in parts {
+        if group != reached.0 {
+            reached = (group, 0);
+        }
+        let from = from.max(reached.1);
+        sum += to.saturating_sub(from);
+        reached.1 = reached.1.max(to);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    const ANYWHERE: Cpus = [u64::MAX; 4];
+
+    fn waiter(thread: i32, cpus: Cpus) -> Option<Waiter> {
+        let name = format!("t{thread}");
+        Some(Waiter { thread, name, cpus })
+    }
+
+    fn switch(at_ns: u64, cpu: usize, thread: i32) -> Event {
+        let switch = Some((cpu, thread));
+        Event {
+            at_ns,
+            waits: None,
+            switch,
+        }
+    }
+
+    fn wake(at_ns: u64, thread: i32, cpus: Cpus) -> Event {
+        let waits = waiter(thread, cpus);
+        Event {
+            at_ns,
+            waits,
+            switch: None,
+        }
+    }
+
+    fn report(events: Vec<Event>) -> Report {
+        let mut account = Account::default();
+        events.into_iter().for_each(|event| account.add(event));
+        account.report(0)
+    }
+
+    #[test]
+    fn a_cpu_that_idles_beside_a_waiting_task_is_wasted() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(2 * MS, 8, ANYWHERE),
+            switch(9 * MS, 1, 8),
+        ]);
+        assert_eq!(report.wasted_ns, 7 * MS);
+        assert_eq!(report.watched_ns, 9 * MS);
+        let longest = &report.longest[0];
+        assert_eq!((longest.from_ns, longest.length_ns), (2 * MS, 7 * MS));
+        assert_eq!((longest.thread, longest.cpu), (8, 1));
+    }
+
+    #[test]
+    fn the_way_to_an_idle_cpu_is_no_waste() {
+        let report = report(vec![
+            switch(0, 0, 0),
+            wake(MS, 8, ANYWHERE),
+            switch(MS + ON_THE_WAY_NS - 1, 0, 8),
+        ]);
+        assert_eq!(report.wasted_ns, 0);
+        assert!(report.longest.is_empty());
+    }
+
+    #[test]
+    fn a_confined_task_has_no_use_for_other_cpus() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(0, 8, [1, 0, 0, 0]),
+            switch(9 * MS, 0, 8),
+        ]);
+        assert_eq!(report.wasted_ns, 0);
+    }
+
+    #[test]
+    fn one_task_cannot_waste_two_cpus() {
+        let report = report(vec![
+            switch(0, 0, 0),
+            switch(0, 1, 0),
+            wake(0, 8, ANYWHERE),
+            switch(5 * MS, 0, 8),
+        ]);
+        assert_eq!(report.wasted_ns, 5 * MS);
+    }
+
+    #[test]
+    fn who_is_taken_off_its_cpu_waits() {
+        let mut preempted = switch(MS, 0, 9);
+        preempted.waits = waiter(7, ANYWHERE);
+        let report = report(vec![switch(0, 0, 7), switch(0, 1, 0), preempted]);
+        assert_eq!(report.longest_ns(), 0);
+    }
+
+    #[test]
+    fn what_still_waits_at_the_end_counts() {
+        let report = report(vec![
+            switch(0, 0, 0),
+            wake(0, 8, ANYWHERE),
+            switch(6 * MS, 1, 9),
+        ]);
+        assert_eq!(report.wasted_ns, 6 * MS);
+    }
+
+    /// Two CPUs and three threads: what is on each CPU, and who waits, at each step.
+    fn brute_force(events: &[Event]) -> u64 {
+        let last = events.last().map_or(0, |event| event.at_ns);
+        let mut longest = 0;
+        for thread in 1..=3 {
+            for cpu in 0..2 {
+                let (mut waits, mut idles, mut both_since) = (false, false, None);
+                for event in events {
+                    if let Some((on, runs)) = event.switch {
+                        idles = if on == cpu { runs == 0 } else { idles };
+                        waits &= runs != thread;
+                        // Each time that it idles is a stretch of its own.
+                        if on == cpu {
+                            longest = longest.max(length(both_since.take(), event.at_ns));
+                        }
+                    }
+                    waits |= event.waits.as_ref().is_some_and(|one| one.thread == thread);
+                    if !(waits && idles) {
+                        longest = longest.max(length(both_since.take(), event.at_ns));
+                    } else {
+                        both_since.get_or_insert(event.at_ns);
+                    }
+                }
+                longest = longest.max(length(both_since, last));
+            }
+        }
+        if longest < ON_THE_WAY_NS {
+            0
+        } else {
+            longest
+        }
+    }
+
+    fn length(since: Option<u64>, now: u64) -> u64 {
+        since.map_or(0, |since| now - since)
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let event = (0..MS, 0..2_usize, 0..4_i32, any::<bool>());
+        prop::collection::vec(event, 1..60).prop_map(|steps| {
+            let mut now = 0;
+            let step = |(later, cpu, thread, wakes)| {
+                now += later;
+                if wakes && thread > 0 {
+                    wake(now, thread, ANYWHERE)
+                } else {
+                    switch(now, cpu, thread)
+                }
+            };
+            steps.into_iter().map(step).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_longest_stretch_is_that_of_a_search(events in events()) {
+            let expected = brute_force(&events);
+            prop_assert_eq!(report(events).longest_ns(), expected);
+        }
+
+        #[test]
+        fn no_more_is_wasted_than_there_was(events in events()) {
+            let report = report(events);
+            prop_assert!(report.wasted_ns <= 2 * report.watched_ns);
+            prop_assert!(report.wasted_ns >= report.longest_ns());
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tells user space which thread begins to wait for a CPU, which gets one, and which CPUs
+ * idle, under any scheduler. What follows from it is worked out there.
+ */
+#include <scx/common.bpf.h>
+#include "intf.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* For its type alone: the bindings know what the program uses. */
+const volatile struct sfs_waste_event *type_of_event __attribute__((unused));
+
+/* So many levels of control groups are searched for a quota. */
+#define GROUP_LEVELS	16
+
+/* Of a group without a quota. */
+#define NO_QUOTA	(~0ULL)
+
+/* Not above: real-time and deadline tasks, which schedulers of their own serve. */
+#define MAX_RT_PRIO	100
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);	/* the loader sets it */
+} events SEC(".maps");
+
+/* Events for which there was no room. */
+u64 lost;
+
+/* The loader switches it on and off. */
+bool watching;
+
+/* Return true if @p may have to wait because its group has used up its quota. */
+static bool may_be_throttled(struct task_struct *p)
+{
+	struct task_group *group = BPF_CORE_READ(p, sched_task_group);
+	int level;
+
+	bpf_for(level, 0, GROUP_LEVELS) {
+		if (!group)
+			return false;
+		if (BPF_CORE_READ(group, cfs_bandwidth.quota) != NO_QUOTA)
+			return true;
+		group = BPF_CORE_READ(group, parent);
+	}
+	return true;
+}
+
+/* Return true if somebody should run @p as soon as there is a CPU for it. */
+static bool should_run(struct task_struct *p)
+{
+	return p->pid && p->prio >= MAX_RT_PRIO && !may_be_throttled(p);
+}
+
+/* Return true if @p has not left its CPU. The field is as wide as the kernel has it. */
+static bool is_on_cpu(struct task_struct *p)
+{
+	u64 on_cpu = 0;
+	u32 size = bpf_core_field_size(p->on_cpu);
+
+	if (size > sizeof(on_cpu))
+		return false;
+	bpf_probe_read_kernel(&on_cpu, size, (void *)p + bpf_core_field_offset(p->on_cpu));
+	return on_cpu;
+}
+
+/* Note the CPUs that @p may use. A section that disables migration leaves the mask. */
+static void note_cpus(struct sfs_waste_event *event, struct task_struct *p)
+{
+	u32 cpu = BPF_CORE_READ(p, thread_info.cpu);
+	int word;
+
+	if (p->migration_disabled) {
+		bpf_for(word, 0, SFS_WASTE_CPU_WORDS)
+			event->cpus[word] = cpu / 64 == word ? 1ULL << (cpu % 64) : 0;
+		return;
+	}
+	bpf_probe_read_kernel(event->cpus, sizeof(event->cpus), p->cpus_ptr);
+}
+
+static struct sfs_waste_event *new_event(void)
+{
+	struct sfs_waste_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&lost, 1);
+		return NULL;
+	}
+	event->at_ns = bpf_ktime_get_ns();
+	event->cpu = bpf_get_smp_processor_id();
+	event->waits = SFS_WASTE_NONE;
+	event->runs = SFS_WASTE_NONE;
+	return event;
+}
+
+static void note_waiting(struct sfs_waste_event *event, struct task_struct *p)
+{
+	event->waits = p->pid;
+	note_cpus(event, p);
+	bpf_probe_read_kernel(event->comm, sizeof(event->comm), p->comm);
+}
+
+static int wakes_up(struct task_struct *p)
+{
+	struct sfs_waste_event *event;
+
+	/* One that has not left its CPU yet does not wait for one. */
+	if (!watching || is_on_cpu(p) || !should_run(p))
+		return 0;
+	event = new_event();
+	if (!event)
+		return 0;
+	note_waiting(event, p);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *p)
+{
+	return wakes_up(p);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *p)
+{
+	return wakes_up(p);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+	     unsigned int prev_state)
+{
+	struct sfs_waste_event *event;
+
+	if (!watching)
+		return 0;
+	event = new_event();
+	if (!event)
+		return 0;
+	event->runs = next->pid;
+	if ((preempt || !prev_state) && should_run(prev))
+		note_waiting(event, prev);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}

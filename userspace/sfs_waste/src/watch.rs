@@ -1,0 +1,120 @@
+//! The program in the kernel that tells of the events.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+
+use anyhow::{ensure, Context, Result};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{OpenObject, RingBufferBuilder};
+
+use crate::account::{Account, Event, Report, Waiter};
+use crate::bpf_intf::{sfs_waste_consts_SFS_WASTE_NONE as NONE, sfs_waste_event};
+use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+
+/// Watches from [`Watch::start`] to [`Watch::stop`], as often as one likes.
+pub struct Watch {
+    skel: BpfSkel<'static>,
+}
+
+impl Watch {
+    /// Loads the program. `bytes` of memory hold events until [`Watch::stop`]: a power of
+    /// two; an event takes 88 of them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not load it: it needs root, and a kernel with BTF.
+    pub fn load(bytes: u32) -> Result<Self> {
+        // A program that watches lives as long as the process.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = BpfSkelBuilder::default()
+            .open(object)
+            .context("cannot open the program that watches for wasted CPUs")?;
+        open.maps.events.set_max_entries(bytes)?;
+        let mut skel = open
+            .load()
+            .context("the kernel does not take the program that watches for wasted CPUs")?;
+        skel.attach()
+            .context("cannot attach the program that watches for wasted CPUs")?;
+        Ok(Self { skel })
+    }
+
+    /// Begins to watch; what was seen before is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// The events cannot be read.
+    pub fn start(&mut self) -> Result<()> {
+        self.drain()?;
+        self.data()?.lost = 0;
+        self.data()?.watching = true;
+        Ok(())
+    }
+
+    /// Ends it; returns what was wasted in between.
+    ///
+    /// # Errors
+    ///
+    /// The events cannot be read.
+    pub fn stop(&mut self) -> Result<Report> {
+        self.data()?.watching = false;
+        let mut events = self.drain()?;
+        let lost = self.data()?.lost;
+        // CPUs write at the same time.
+        events.sort_by_key(|event| event.at_ns);
+        let mut account = Account::default();
+        events.into_iter().for_each(|event| account.add(event));
+        Ok(account.report(lost))
+    }
+
+    fn data(&mut self) -> Result<&mut crate::bpf_skel::types::bss> {
+        self.skel
+            .maps
+            .bss_data
+            .as_deref_mut()
+            .context("the program that watches for wasted CPUs has no data")
+    }
+
+    /// Returns the events since the last time. They are mapped only meanwhile: every fork
+    /// would copy the page tables of so much memory.
+    fn drain(&self) -> Result<Vec<Event>> {
+        let seen = RefCell::new(Vec::new());
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&self.skel.maps.events, |bytes| {
+            seen.borrow_mut().extend(event_of(bytes));
+            0
+        })?;
+        let read = builder.build()?.consume_raw();
+        ensure!(read >= 0, "cannot read the scheduling events: {read}");
+        Ok(seen.into_inner())
+    }
+}
+
+/// Returns the event in `bytes`, or none if that is not one.
+fn event_of(bytes: &[u8]) -> Option<Event> {
+    if bytes.len() < size_of::<sfs_waste_event>() {
+        return None;
+    }
+    // SAFETY: there are as many bytes, and any are an event.
+    let event = unsafe { bytes.as_ptr().cast::<sfs_waste_event>().read_unaligned() };
+    let waits = (event.waits != NONE).then(|| Waiter {
+        thread: event.waits,
+        name: name_of(&event.comm),
+        cpus: event.cpus,
+    });
+    let switch = (event.runs != NONE).then_some((event.cpu as usize, event.runs));
+    Some(Event {
+        at_ns: event.at_ns,
+        waits,
+        switch,
+    })
+}
+
+fn name_of(bytes: &[std::ffi::c_char]) -> String {
+    let name: Vec<u8> = bytes
+        .iter()
+        .take_while(|byte| **byte != 0)
+        .map(|byte| *byte as u8)
+        .collect();
+    String::from_utf8_lossy(&name).into_owned()
+}
