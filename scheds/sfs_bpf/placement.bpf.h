@@ -6,13 +6,27 @@
 #define __SFS_PLACEMENT_BPF_H
 
 /*
+ * Return true if @p is in a section that disables migration. A BPF program is one itself,
+ * for the task that it interrupts, and cpu_release() calls enqueue() within another.
+ */
+static bool must_stay(const struct task_struct *p)
+{
+	struct cpu_ctx *cctx;
+
+	if (p->migration_disabled != 2 || bpf_get_current_task_btf() != p)
+		return is_migration_disabled(p);
+	cctx = lookup_cpu_ctx(bpf_get_smp_processor_id());
+	return !cctx || !cctx->in_release;
+}
+
+/*
  * Return the one CPU that may run @p, or -1 if there are several. For a task
  * in a migration-disabled section that is the CPU it is on; cpus_ptr and
  * nr_cpus_allowed may disagree there.
  */
 static s32 pinned_cpu(const struct task_struct *p)
 {
-	if (is_migration_disabled(p))
+	if (must_stay(p))
 		return scx_bpf_task_cpu(p);
 	if (p->nr_cpus_allowed == 1)
 		return bpf_cpumask_first(p->cpus_ptr);
@@ -23,6 +37,12 @@ static s32 pinned_cpu(const struct task_struct *p)
 static bool is_system(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->tgid == loader_tgid;
+}
+
+/* Return true if a real-time task has taken the CPU from the task, in mid-turn. */
+static bool is_displaced(const struct task_ctx *tctx, u64 enq_flags)
+{
+	return (enq_flags & SCX_ENQ_REENQ) && tctx->stopped_on >= 0;
 }
 
 /* Claim @cpu for FILTER. Return true if it runs FAIR work and nobody else has

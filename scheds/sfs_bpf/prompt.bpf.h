@@ -109,6 +109,14 @@ static bool is_prompt(const struct task_ctx *tctx)
 	return tctx->turn_used_ns < tctx->prompt_ns;
 }
 
+/* Return true if a real-time task has @cpu: a kick is in vain there. */
+static bool is_taken(s32 cpu)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	return cctx && cctx->is_taken;
+}
+
 /*
  * Return the CPU that @p is to have: its own, where its data is and where, most often, the
  * interrupt was that woke it up. But FAIR work, wherever it runs, is preempted before an
@@ -125,7 +133,7 @@ static s32 cpu_to_preempt(const struct task_struct *p)
 	cpu = claim_any_fair_cpu(p);
 	if (cpu >= 0)
 		return cpu;
-	if (may_use_own && cctx && !cctx->is_short_turn)
+	if (may_use_own && cctx && !cctx->is_short_turn && !cctx->is_taken)
 		return own;
 	cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
 	return cpu < nr_cpu_ids ? cpu : own;

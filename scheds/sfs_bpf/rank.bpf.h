@@ -261,6 +261,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
  * goes before all that wait, and the CPU that it has claimed looks at the queue. (Put
  * into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
  * 100 ms on 6.18.) Should another CPU take it first, that one keeps what it runs.
+ * What a real-time task has displaced goes before all that wait as well.
  */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags)
@@ -275,7 +276,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	leave_group(tctx);
 	if (arrives)
 		cpu = claim_cpu_for(p, tctx, pinned);
-	if (cpu >= 0)
+	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
 	if (pinned >= 0)
 		count(SFS_PINNED);

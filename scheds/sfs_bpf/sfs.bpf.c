@@ -11,7 +11,8 @@
  *           enqueue (FILTER with credit, FAIR without)
  *   run  -> dispatch (kernel threads and daemons that have just woken up, then FILTER
  *           before FAIR, unless FAIR is due), running,
- *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge)
+ *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge),
+ *           cpu_release (a real-time task comes: elsewhere)
  *   end  -> stopping (of the last thread)
  *
  * What they do is in one file for each idea: boundary (what begins an invocation:
@@ -142,7 +143,7 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 	if (ranked_slice_is_over(tctx, inv))
 		return false;
 	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded && !tctx->passed &&
-	       !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST)) && tctx->stopped_on == scx_bpf_task_cpu(p);
+	       !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) && tctx->stopped_on == scx_bpf_task_cpu(p);
 }
 
 /* ------------------------------------------------------------------ wake-up */
@@ -205,10 +206,12 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
  */
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	s32 cpu = pinned_cpu(p) < 0 ? claim_any_fair_cpu(p) : -1;
+	s32 pinned = pinned_cpu(p), cpu = pinned < 0 ? claim_any_fair_cpu(p) : -1;
 
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
+	if (cpu < 0 && pinned < 0 && is_taken(scx_bpf_task_cpu(p)))
+		cpu = cpu_to_preempt(p);
 	if (cpu < 0) {
 		insert_first(p, SYSTEM_SLICE_NS, enq_flags);
 		return;
@@ -575,6 +578,31 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 		leave_invocation(p, tctx, inv);
 	else
 		note_sleep(p, tctx, inv, clock_now());
+}
+
+/*
+ * A task of a higher class takes @cpu. What it has displaced, and what waited in the local
+ * queue, goes back into queues at which other CPUs look.
+ */
+void BPF_STRUCT_OPS(sfs_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx)
+		return;
+	cctx->is_taken = true;
+	cctx->in_release = true;
+	scx_bpf_reenqueue_local();
+	cctx->in_release = false;
+}
+
+/* @cpu is ours again. */
+void BPF_STRUCT_OPS(sfs_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (cctx)
+		cctx->is_taken = false;
 }
 
 /* @p no longer wants to run. */
@@ -946,6 +974,8 @@ SCX_OPS_DEFINE(sfs_ops,
 	       .dispatch	= (void *)sfs_dispatch,
 	       .running		= (void *)sfs_running,
 	       .tick		= (void *)sfs_tick,
+	       .cpu_release	= (void *)sfs_cpu_release,
+	       .cpu_acquire	= (void *)sfs_cpu_acquire,
 	       .stopping	= (void *)sfs_stopping,
 	       .quiescent	= (void *)sfs_quiescent,
 	       .yield		= (void *)sfs_yield,

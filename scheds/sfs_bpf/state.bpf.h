@@ -285,6 +285,8 @@ struct cpu_ctx {
 	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
 	bool turn_is_due;	/* this FAIR turn is a due one: FILTER must wait */
 	bool is_short_turn;	/* a kernel thread or a daemon has it; others read this, too */
+	bool in_release;	/* cpu_release() is at work */
+	bool is_taken;		/* a real-time task has it; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
 	/* What prompt turns may have of this CPU. Filled and emptied by several CPUs at a
 	 * time without a lock: a lost update is a turn more or less. */

@@ -225,6 +225,21 @@ pub fn fork_every(interval: Duration, count: u32) -> Result<()> {
     wait_for_all(&mut processes)
 }
 
+/// Returns the CPU on which `pid` runs, or has run last.
+///
+/// # Errors
+///
+/// It has ended.
+pub fn cpu_of(pid: Pid) -> Result<usize> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // Field 39, "processor" (proc_pid_stat(5)); the name, field 2, may hold blanks.
+    let fields = stat
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_whitespace());
+    let cpu = fields.and_then(|mut fields| fields.nth(36));
+    Ok(cpu.context("/proc has no such field")?.parse()?)
+}
+
 /// Does `work` with real-time priority, so that no load can delay it.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use nix::time::ClockId;
 use crate::case::{Bench, Case, Skip};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
 use crate::clock::{ms, now, sleep, sleep_until};
-use crate::process::{confine, pin_self, Process};
+use crate::process::{as_real_time, confine, cpu_of, pin_self, Process};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
         name: "old_sleeper_wakes_beside_hog",
         about: "a hog that was alone for 3 s shares its CPU with one that wakes up, and at once",
         run: old_sleeper_wakes_beside_hog,
+    },
+    Case {
+        name: "displaced_by_real_time_goes_on",
+        about: "a process whose CPU a real-time task takes goes on on another one at once",
+        run: displaced_by_real_time_goes_on,
     },
     Case {
         name: "quota_does_not_depend_on_ntp",
@@ -76,6 +81,32 @@ fn free_beside_confined(bench: &Bench) -> Result<()> {
         expect_a_cpu(bench, "the free one", &free)?;
     }
     scheduler.finish()
+}
+
+/// A real-time task comes to the CPU of each policy's one process, 10 times for 100 ms.
+fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    for policy in ["sfs", "fair", "learned"] {
+        let scheduler = bench.load(&format!("--policy {policy} --slice-us 2000000"))?;
+        let mut displaced = Process::burner(ms(1500))?;
+        sleep(ms(100));
+        for _ in 0..10 {
+            let cpu = cpu_of(displaced.pid())?;
+            let mut intruder = Process::spawn(move |report| {
+                let _ = as_real_time(|| {
+                    pin_self(cpu);
+                    report.burn(ms(100));
+                    Ok(())
+                });
+            })?;
+            intruder.wait()?;
+        }
+        let gap = displaced.longest_gap();
+        displaced.wait()?;
+        bench.at_most(&format!("{policy}: the longest without a CPU"), gap, ms(10))?;
+        scheduler.finish()?;
+    }
+    Ok(())
 }
 
 fn old_sleeper_wakes_beside_hog(bench: &Bench) -> Result<()> {
