@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{sleep, spawn, JoinHandle};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -18,6 +19,7 @@ struct Platform {
     runtime: u16,
     hints: UnixDatagram,
     _place: TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Drop for Platform {
@@ -27,20 +29,30 @@ impl Drop for Platform {
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// A port that is free may be another's before it is used: one platform at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static PORTS: Mutex<()> = Mutex::new(());
+    PORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn free_ports() -> (u16, u16) {
+    let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    // Both at a time, or they may be the same.
+    let both = (bind(), bind());
+    (port(&both.0), port(&both.1))
 }
 
 impl Platform {
     fn start() -> Self {
+        let alone = alone();
         let place = TempDir::new().unwrap();
         let path = place.path().join("hints");
         let hints = UnixDatagram::bind(&path).unwrap();
         hints
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        let (invoke, runtime) = (free_port(), free_port());
+        let (invoke, runtime) = free_ports();
         let process = Command::new(env!("CARGO_BIN_EXE_lambda_runtime_api"))
             .args(["--function", "f", "--invoke-port", &invoke.to_string()])
             .args(["--runtime-port", &runtime.to_string(), "--hint-to"])
@@ -55,6 +67,7 @@ impl Platform {
             runtime,
             hints,
             _place: place,
+            _alone: alone,
         }
     }
 
@@ -182,14 +195,15 @@ fn an_event_of_a_sandbox_that_ends_is_answered_and_the_next_one_served() {
 
 #[test]
 fn sandboxes_that_cannot_start_end_it() {
+    let _alone = alone();
     for (command, message) in [
         ("false", "a sandbox of f ended before it asked for an event"),
         ("/no/such/program", "cannot start /no/such/program for f"),
     ] {
-        let ports = [free_port().to_string(), free_port().to_string()];
+        let (invoke, runtime) = free_ports();
         let output = Command::new(env!("CARGO_BIN_EXE_lambda_runtime_api"))
-            .args(["--function", "f", "--invoke-port", &ports[0]])
-            .args(["--runtime-port", &ports[1], "--", command])
+            .args(["--function", "f", "--invoke-port", &invoke.to_string()])
+            .args(["--runtime-port", &runtime.to_string(), "--", command])
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
