@@ -54,6 +54,11 @@ pub const CASES: &[Case] = &[
         run: deadline_task_takes_its_share,
     },
     Case {
+        name: "statistics_come_beside_deadline_task",
+        about: "200 readers, one after another, while FILTER and a SCHED_DEADLINE task have all CPUs",
+        run: statistics_come_beside_deadline_task,
+    },
+    Case {
         name: "stopped_loader_stalls_nobody",
         about: "the loader is stopped for 3 s under load: short processes end, and it goes on",
         run: stopped_loader_stalls_nobody,
@@ -293,12 +298,7 @@ fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(100));
-    let deadline = Process::spawn(|report| {
-        if let Err(error) = become_deadline(ms(5), ms(20)) {
-            panic!("{error:#}");
-        }
-        report.burn(Duration::MAX);
-    })?;
+    let deadline = deadline_hog()?;
     sleep(ms(500));
     let before = deadline.cpu();
     deadline.forget_gap();
@@ -313,6 +313,37 @@ fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
     scheduler.wait_for("FILTER to go on", |stats| stats.arrivals > arrivals + 20)?;
     drop((deadline, chains));
     scheduler.finish()
+}
+
+/// A request that goes from thread to thread of the loader meets a CPU that is taken sooner
+/// or later. It must not be forgotten for that: the reader would wait for ever.
+fn statistics_come_beside_deadline_task(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let chains = bench.saturate_filter()?;
+    let deadline = deadline_hog()?;
+    let (mut longest, mut total) = (ms(0), ms(0));
+    for _ in 0..200 {
+        let start = now();
+        scheduler.stats()?;
+        longest = longest.max(since(start));
+        total += since(start);
+        sleep(ms(3));
+    }
+    bench.at_most("an answer of 200, on average", total / 200, ms(10))?;
+    // Some waits in FAIR, of a reader whose budget is used up.
+    bench.at_most("the longest", longest, ms(200))?;
+    drop((deadline, chains));
+    scheduler.finish()
+}
+
+/// Starts a process that gets 5 ms of CPU time in every 20 ms, and uses all of it.
+fn deadline_hog() -> Result<Process> {
+    Process::spawn(|report| {
+        if let Err(error) = become_deadline(ms(5), ms(20)) {
+            panic!("{error:#}");
+        }
+        report.burn(Duration::MAX);
+    })
 }
 
 /// Gives the caller `runtime` of every `period` (sched_setattr(2)).

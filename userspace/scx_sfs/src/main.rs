@@ -67,7 +67,8 @@ fn run(options: &Options) -> Result<()> {
         return writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version");
     }
     if options.help_stats {
-        return stats::server_data().describe_meta(&mut io::stdout(), None);
+        let desk = stats::Desk::new()?;
+        return stats::server_data(&desk).describe_meta(&mut io::stdout(), None);
     }
     if let Some(shell) = options.completions {
         return print_completions(shell);

@@ -2,12 +2,12 @@
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use crossbeam::channel::{Receiver, Sender};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use scx_sfs::hints::HintCounters;
 use scx_stats::prelude::*;
@@ -324,22 +324,16 @@ fn percentile_us(per_cpu: &[sfs_stats], share: f64) -> u64 {
     0
 }
 
-/// Longest time that the statistics server needs to hand on a request.
-const HAND_OVER: Duration = Duration::from_millis(100);
-
-/// The server's side of the statistics: a thread for each reader, each of which
-/// asks for the metrics through a channel and wakes the control loop for it.
-pub fn server_data() -> StatsServerData<Request, Answer> {
-    server_data_waking(None)
-}
-
-fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<Request, Answer> {
-    let functions = read_functions(wake.clone());
-    let open: Box<dyn StatsOpener<Request, Answer>> = Box::new(move |_| {
+/// The server's side of the statistics: a thread for each reader, each of which asks the
+/// control loop by way of `desk`. The server's own channels are not used: a request goes
+/// through a thread more there, which may get its CPU late, and nothing says when it has.
+pub fn server_data(desk: &Desk) -> StatsServerData<(), ()> {
+    let asker = desk.asker.clone();
+    let open: Box<dyn StatsOpener<(), ()>> = Box::new(move |_| {
         let mut earlier = Metrics::default();
-        let wake = wake.clone();
-        let read: Box<dyn StatsReader<Request, Answer>> = Box::new(move |_, channels| {
-            let Answer::Metrics(now) = ask(Request::Metrics, channels, wake.as_deref())? else {
+        let asker = asker.clone();
+        let read: Box<dyn StatsReader<(), ()>> = Box::new(move |_, _| {
+            let Answer::Metrics(now) = asker.ask(Request::Metrics)? else {
                 bail!("the control loop has answered something else");
             };
             let answer = now.since(&earlier);
@@ -351,19 +345,18 @@ fn server_data_waking(wake: Option<Arc<EventFd>>) -> StatsServerData<Request, An
     StatsServerData::new()
         .add_meta(Metrics::meta())
         .add_ops("top", StatsOps { open, close: None })
-        .add_ops("functions", functions)
+        .add_ops("functions", read_functions(desk.asker.clone()))
 }
 
 /// The reader of what is known of functions.
-fn read_functions(wake: Option<Arc<EventFd>>) -> StatsOps<Request, Answer> {
-    let open: Box<dyn StatsOpener<Request, Answer>> = Box::new(move |_| {
-        let wake = wake.clone();
-        let read: Box<dyn StatsReader<Request, Answer>> = Box::new(move |_, channels| {
-            match ask(Request::Functions, channels, wake.as_deref())? {
+fn read_functions(asker: Asker) -> StatsOps<(), ()> {
+    let open: Box<dyn StatsOpener<(), ()>> = Box::new(move |_| {
+        let asker = asker.clone();
+        let read: Box<dyn StatsReader<(), ()>> =
+            Box::new(move |_, _| match asker.ask(Request::Functions)? {
                 Answer::Functions(reports) => Ok(serde_json::to_value(reports)?),
                 Answer::Metrics(_) => bail!("the control loop has answered something else"),
-            }
-        });
+            });
         Ok(read)
     });
     StatsOps { open, close: None }
@@ -387,22 +380,68 @@ pub enum Answer {
     Functions(Vec<FunctionReport>),
 }
 
-fn ask(
-    what: Request,
-    (request, response): (&Sender<Request>, &Receiver<Answer>),
-    wake: Option<&EventFd>,
-) -> Result<Answer> {
-    request.send(what)?;
-    if let Some(wake) = wake {
-        wake.write(1).context("cannot wake the control loop")?;
+/// A request, and where its answer goes.
+type Asked = (Request, SyncSender<Answer>);
+
+/// Where readers ask and the control loop answers. A poll can wait for requests, which it
+/// cannot for a channel alone.
+pub struct Desk {
+    asked: Receiver<Asked>,
+    asker: Asker,
+}
+
+/// A reader's end of it.
+#[derive(Clone)]
+struct Asker {
+    queue: Sender<Asked>,
+    wake: Arc<EventFd>,
+}
+
+impl Asker {
+    /// Waits for the control loop's answer.
+    fn ask(&self, what: Request) -> Result<Answer> {
+        const GONE: &str = "the control loop has ended";
+        let (answer, answered) = sync_channel(1);
+        // The descriptor is written to once the request can be taken, so that none is lost.
+        self.queue.send((what, answer)).context(GONE)?;
+        self.wake.write(1).context("cannot wake the control loop")?;
+        answered.recv().context(GONE)
     }
-    Ok(response.recv()?)
+}
+
+impl Desk {
+    /// # Errors
+    ///
+    /// There are no more file descriptors.
+    pub fn new() -> Result<Self> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let wake = EventFd::from_value_and_flags(0, flags)
+            .context("cannot make a descriptor for statistics")?;
+        let (queue, asked) = channel();
+        let wake = Arc::new(wake);
+        Ok(Self {
+            asked,
+            asker: Asker { queue, wake },
+        })
+    }
+
+    /// Answers those who have asked.
+    fn answer(&self, answer: impl Fn(Request) -> Answer) {
+        // Cleared first: what comes in between is answered now, and the next time finds
+        // nothing.
+        let _ = self.asker.wake.read();
+        for (what, reader) in self.asked.try_iter() {
+            // A reader that has gone meanwhile does not want the answer.
+            let _ = reader.send(answer(what));
+        }
+    }
 }
 
 /// The statistics server, and how the control loop hears of requests.
 pub struct StatsBridge {
-    server: StatsServer<Request, Answer>,
-    wake: Arc<EventFd>,
+    desk: Desk,
+    // Ends when it is dropped.
+    _server: StatsServer<(), ()>,
 }
 
 impl StatsBridge {
@@ -412,34 +451,25 @@ impl StatsBridge {
     ///
     /// Its socket cannot be made.
     pub fn launch() -> Result<Self> {
-        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let wake = EventFd::from_value_and_flags(0, flags)
-            .context("cannot make a descriptor for statistics")?;
-        let wake = Arc::new(wake);
-        let server = StatsServer::new(server_data_waking(Some(Arc::clone(&wake))))
+        let desk = Desk::new()?;
+        let server = StatsServer::new(server_data(&desk))
             .launch()
             .context("cannot serve statistics under /var/run/scx")?;
-        Ok(Self { server, wake })
+        Ok(Self {
+            desk,
+            _server: server,
+        })
     }
 
     /// Answers the readers that have asked.
     pub fn answer(&self, answer: impl Fn(Request) -> Answer) {
-        let (response, request) = self.server.channels();
-        for _ in 0..self.wake.read().unwrap_or(0) {
-            // The server hands a request on through a thread of its own, so that
-            // it may be a moment behind the wake-up.
-            let Ok(what) = request.recv_timeout(HAND_OVER) else {
-                continue;
-            };
-            // A reader that has gone meanwhile does not want the answer.
-            let _ = response.send(answer(what));
-        }
+        self.desk.answer(answer);
     }
 }
 
 impl AsFd for StatsBridge {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.desk.asker.wake.as_fd()
     }
 }
 
@@ -507,4 +537,66 @@ fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io_kind(error) == Some(ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+
+    /// Far more than a request takes, on any machine.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn is_asked(desk: &Desk, timeout: Duration) -> bool {
+        let mut fds = [PollFd::new(desk.asker.wake.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::try_from(timeout).unwrap()).unwrap() > 0
+    }
+
+    fn functions(_: Request) -> Answer {
+        Answer::Functions(Vec::new())
+    }
+
+    #[test]
+    fn every_reader_is_answered_however_they_ask() {
+        const READERS: usize = 4;
+        const EACH: usize = 500;
+        let desk = Desk::new().unwrap();
+        assert!(!is_asked(&desk, Duration::ZERO));
+        let readers: Vec<_> = (0..READERS)
+            .map(|reader| {
+                let asker = desk.asker.clone();
+                thread::spawn(move || {
+                    for i in 0..EACH {
+                        let answer = asker.ask(Request::Functions).unwrap();
+                        assert!(matches!(answer, Answer::Functions(_)));
+                        if i % (reader + 2) == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        while readers.iter().any(|reader| !reader.is_finished()) {
+            if is_asked(&desk, Duration::from_millis(10)) {
+                desk.answer(functions);
+            }
+        }
+        readers
+            .into_iter()
+            .for_each(|reader| reader.join().unwrap());
+        assert!(desk.asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_reader_is_told_that_nobody_answers_any_more() {
+        let desk = Desk::new().unwrap();
+        let asker = desk.asker.clone();
+        let waiting = thread::spawn(move || {
+            let first = asker.ask(Request::Metrics).is_err();
+            (first, asker.ask(Request::Metrics).is_err())
+        });
+        assert!(is_asked(&desk, LIMIT));
+        drop(desk);
+        assert_eq!(waiting.join().unwrap(), (true, true));
+    }
 }
