@@ -99,7 +99,7 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
         let start = clock::now();
         watch.start()?;
         let (verdict, mut notes) = runner::run(case, program, cpus)?;
-        notes.extend(waste::notes(&watch.stop()?));
+        notes.extend(waste::notes(&watch.stop()?, &scheduler::take_spans()));
         let took = clock::now() - start;
         let Case { name, about, .. } = case;
         match verdict {

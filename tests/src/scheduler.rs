@@ -1,7 +1,8 @@
 //! The scheduler under test: starting and stopping scx_sfs, what the kernel says
 //! about it, and its statistics.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
@@ -11,8 +12,9 @@ use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use scx_stats::StatsClient;
 use serde::Deserialize;
+use sfs_waste::Span;
 
-use crate::clock::wait_until;
+use crate::clock::{now, wait_until};
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 
@@ -71,6 +73,8 @@ pub struct Stats {
 pub struct Scheduler {
     loader: Child,
     log: PathBuf,
+    /// Since when the kernel has it enabled, if that has not been noted yet.
+    enabled_at: Option<Duration>,
 }
 
 impl Scheduler {
@@ -106,8 +110,13 @@ impl Scheduler {
         let loader = command
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let mut scheduler = Self { loader, log };
+        let mut scheduler = Self {
+            loader,
+            log,
+            enabled_at: None,
+        };
         scheduler.wait_until_enabled()?;
+        scheduler.enabled_at = Some(now());
         Ok(scheduler)
     }
 
@@ -173,7 +182,8 @@ impl Scheduler {
     /// # Errors
     ///
     /// It does not end, or the kernel keeps the scheduler.
-    pub fn stop(self, signal: Signal) -> Result<(ExitStatus, String)> {
+    pub fn stop(mut self, signal: Signal) -> Result<(ExitStatus, String)> {
+        self.note_span();
         self.signal(signal)?;
         self.wait_for_end().with_context(|| format!("{signal}"))
     }
@@ -185,11 +195,23 @@ impl Scheduler {
     ///
     /// It does not end, or the kernel keeps the scheduler.
     pub fn wait_for_end(mut self) -> Result<(ExitStatus, String)> {
+        self.note_span();
         let ended = wait_until(ANSWER_LIMIT, || !self.is_alive());
         ensure!(ended, "scx_sfs does not end: {}", self.log());
         let status = self.loader.wait()?;
         wait_until_disabled()?;
         Ok((status, self.log()))
+    }
+
+    /// Notes for [`take_spans`] that the scheduler was at work until now.
+    fn note_span(&mut self) {
+        let Some(from) = self.enabled_at.take() else {
+            return;
+        };
+        let file = OpenOptions::new().create(true).append(true).open(spans());
+        // Without it more counts as loading and unloading.
+        let _ =
+            file.and_then(|mut file| writeln!(file, "{} {}", from.as_nanos(), now().as_nanos()));
     }
 
     /// Stops the scheduler as an operator does, and expects no complaint.
@@ -242,12 +264,29 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
+        self.note_span();
         if self.is_alive() {
             let _ = self.loader.kill();
             let _ = self.loader.wait();
             let _ = wait_until_disabled();
         }
     }
+}
+
+fn spans() -> PathBuf {
+    std::env::temp_dir().join("sfs_behaviour.spans")
+}
+
+/// Returns from when to when, in ns of [`now`], schedulers have been at work since the last
+/// time, in whichever process of the suite: not while they were loaded and unloaded.
+pub fn take_spans() -> Vec<Span> {
+    let text = fs::read_to_string(spans()).unwrap_or_default();
+    let _ = fs::remove_file(spans());
+    let span = |line: &str| {
+        let (from, to) = line.split_once(' ')?;
+        Some((from.parse().ok()?, to.parse().ok()?))
+    };
+    text.lines().filter_map(span).collect()
 }
 
 /// Runs `command` to its end and returns what it has said.

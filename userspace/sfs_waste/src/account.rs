@@ -6,9 +6,6 @@ use std::collections::HashMap;
 /// the interrupt that wakes it up, and the switch. In ns.
 pub const ON_THE_WAY_NS: u64 = 100_000;
 
-/// How many [`Stretch`]es a report keeps, the longest.
-const KEPT: usize = 3;
-
 /// The CPUs that a task may use: 64 to a word, the first in the lowest bit.
 pub type Cpus = [u64; 4];
 
@@ -49,25 +46,75 @@ pub struct Stretch {
     pub cpu: usize,
 }
 
+/// A span of time, from its beginning to its end, in ns of the events' clock.
+pub type Span = (u64, u64);
+
 /// What was wasted while somebody watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// From the first event to the last, in ns.
-    pub watched_ns: u64,
-    /// CPU time that idle CPUs could have given to waiting tasks, in ns, but for stretches
-    /// of less than [`ON_THE_WAY_NS`]. Where several tasks waited or several CPUs idled,
-    /// no task and no CPU counts twice.
-    pub wasted_ns: u64,
-    /// The longest stretches, the longest first.
-    pub longest: Vec<Stretch>,
+    /// When somebody watched: no span begins before the one before has ended.
+    pub watched: Vec<Span>,
+    /// The stretches, none of them shorter than [`ON_THE_WAY_NS`].
+    pub stretches: Vec<Stretch>,
     /// Events that nobody has seen, for want of memory: the rest may be wrong.
     pub lost: u64,
 }
 
 impl Report {
+    /// For how long somebody watched, in ns.
+    pub fn watched_ns(&self) -> u64 {
+        self.watched.iter().map(|(from, to)| to - from).sum()
+    }
+
+    /// CPU time that idle CPUs could have given to waiting tasks, in ns. Where several
+    /// tasks waited or several CPUs idled, no task and no CPU counts twice.
+    pub fn wasted_ns(&self) -> u64 {
+        let by_cpu = covered(&self.stretches, |stretch| stretch.cpu as u64);
+        let by_thread = covered(&self.stretches, |stretch| stretch.thread as u64);
+        by_cpu.min(by_thread)
+    }
+
+    /// The `count` longest stretches, the longest first.
+    pub fn longest(&self, count: usize) -> Vec<&Stretch> {
+        let mut longest: Vec<_> = self.stretches.iter().collect();
+        longest.sort_by_key(|one| (std::cmp::Reverse(one.length_ns), one.from_ns, one.cpu));
+        longest.truncate(count);
+        longest
+    }
+
     /// The longest stretch, in ns.
     pub fn longest_ns(&self) -> u64 {
-        self.longest.first().map_or(0, |stretch| stretch.length_ns)
+        let lengths = self.stretches.iter().map(|one| one.length_ns);
+        lengths.max().unwrap_or(0)
+    }
+
+    /// What of it lies within `spans`, of which none may overlap another.
+    #[must_use]
+    pub fn during(&self, spans: &[Span]) -> Self {
+        let mut spans = spans.to_vec();
+        spans.sort_unstable();
+        let cut = |from: u64, to: u64| {
+            let cut = spans
+                .iter()
+                .map(move |span| (from.max(span.0), to.min(span.1)));
+            cut.filter(|(from, to)| from < to)
+        };
+        let watched = self.watched.iter();
+        let stretches = self.stretches.iter().flat_map(|one| {
+            let parts = cut(one.from_ns, one.from_ns + one.length_ns);
+            parts.map(|(from, to)| Stretch {
+                from_ns: from,
+                length_ns: to - from,
+                ..one.clone()
+            })
+        });
+        Self {
+            watched: watched.flat_map(|&(from, to)| cut(from, to)).collect(),
+            stretches: stretches
+                .filter(|one| one.length_ns >= ON_THE_WAY_NS)
+                .collect(),
+            lost: self.lost,
+        }
     }
 }
 
@@ -152,21 +199,10 @@ impl Account {
         for cpu in 0..self.idle.len() {
             self.end_idling(cpu, self.last_ns);
         }
-        let by_cpu = covered(&self.stretches, |stretch| stretch.cpu as u64);
-        let by_thread = covered(&self.stretches, |stretch| stretch.thread as u64);
-        let mut longest = self.stretches;
-        longest.sort_by_key(|stretch| {
-            (
-                std::cmp::Reverse(stretch.length_ns),
-                stretch.from_ns,
-                stretch.cpu,
-            )
-        });
-        longest.truncate(KEPT);
+        let first_ns = self.first_ns.unwrap_or(self.last_ns);
         Report {
-            watched_ns: self.last_ns - self.first_ns.unwrap_or(self.last_ns),
-            wasted_ns: by_cpu.min(by_thread),
-            longest,
+            watched: vec![(first_ns, self.last_ns)],
+            stretches: self.stretches,
             lost,
         }
     }
@@ -242,9 +278,9 @@ mod tests {
             wake(2 * MS, 8, ANYWHERE),
             switch(9 * MS, 1, 8),
         ]);
-        assert_eq!(report.wasted_ns, 7 * MS);
-        assert_eq!(report.watched_ns, 9 * MS);
-        let longest = &report.longest[0];
+        assert_eq!(report.wasted_ns(), 7 * MS);
+        assert_eq!(report.watched_ns(), 9 * MS);
+        let longest = report.longest(1)[0];
         assert_eq!((longest.from_ns, longest.length_ns), (2 * MS, 7 * MS));
         assert_eq!((longest.thread, longest.cpu), (8, 1));
     }
@@ -256,8 +292,8 @@ mod tests {
             wake(MS, 8, ANYWHERE),
             switch(MS + ON_THE_WAY_NS - 1, 0, 8),
         ]);
-        assert_eq!(report.wasted_ns, 0);
-        assert!(report.longest.is_empty());
+        assert_eq!(report.wasted_ns(), 0);
+        assert!(report.stretches.is_empty());
     }
 
     #[test]
@@ -268,7 +304,7 @@ mod tests {
             wake(0, 8, [1, 0, 0, 0]),
             switch(9 * MS, 0, 8),
         ]);
-        assert_eq!(report.wasted_ns, 0);
+        assert_eq!(report.wasted_ns(), 0);
     }
 
     #[test]
@@ -279,7 +315,7 @@ mod tests {
             wake(0, 8, ANYWHERE),
             switch(5 * MS, 0, 8),
         ]);
-        assert_eq!(report.wasted_ns, 5 * MS);
+        assert_eq!(report.wasted_ns(), 5 * MS);
     }
 
     #[test]
@@ -297,7 +333,26 @@ mod tests {
             wake(0, 8, ANYWHERE),
             switch(6 * MS, 1, 9),
         ]);
-        assert_eq!(report.wasted_ns, 6 * MS);
+        assert_eq!(report.wasted_ns(), 6 * MS);
+    }
+
+    #[test]
+    fn a_report_is_cut_to_the_spans_asked_for() {
+        let report = report(vec![
+            switch(0, 0, 0),
+            wake(2 * MS, 8, ANYWHERE),
+            switch(9 * MS, 0, 8),
+            switch(10 * MS, 0, 8),
+        ]);
+        let cut = report.during(&[(7 * MS, 20 * MS), (0, 4 * MS)]);
+        assert_eq!(cut.watched_ns(), 7 * MS);
+        assert_eq!((cut.wasted_ns(), cut.longest_ns()), (4 * MS, 2 * MS));
+        let longest = cut.longest(1)[0];
+        assert_eq!((longest.from_ns, longest.length_ns), (2 * MS, 2 * MS));
+        assert_eq!(report.during(&[(0, 20 * MS)]), report);
+        assert_eq!(report.during(&[]).wasted_ns(), 0);
+        let sliver = (9 * MS - ON_THE_WAY_NS + 1, 20 * MS);
+        assert!(report.during(&[sliver]).stretches.is_empty());
     }
 
     /// Two CPUs and three threads: what is on each CPU, and who waits, at each step.
@@ -363,8 +418,18 @@ mod tests {
         #[test]
         fn no_more_is_wasted_than_there_was(events in events()) {
             let report = report(events);
-            prop_assert!(report.wasted_ns <= 2 * report.watched_ns);
-            prop_assert!(report.wasted_ns >= report.longest_ns());
+            prop_assert!(report.wasted_ns() <= 2 * report.watched_ns());
+            prop_assert!(report.wasted_ns() >= report.longest_ns());
+        }
+
+        #[test]
+        fn parts_are_no_more_than_the_whole(events in events(), at in 0..60 * MS) {
+            let report = report(events);
+            let (before, after) = (report.during(&[(0, at)]), report.during(&[(at, u64::MAX)]));
+            prop_assert_eq!(before.watched_ns() + after.watched_ns(), report.watched_ns());
+            prop_assert!(before.wasted_ns() + after.wasted_ns() <= report.wasted_ns());
+            let longest = before.longest_ns().max(after.longest_ns());
+            prop_assert!(longest <= report.longest_ns());
         }
     }
 }

@@ -9,5 +9,5 @@ mod bpf_intf;
 mod bpf_skel;
 mod watch;
 
-pub use account::{Report, Stretch};
+pub use account::{Report, Span, Stretch};
 pub use watch::Watch;
