@@ -117,10 +117,18 @@ fn shards_leave_no_cpu_idle(bench: &Bench) -> Result<()> {
 
 fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let options = "--slice-us 10000 --filter-shards";
+    // So long that the burst is there as a whole before its first has waited for 3 x S: what
+    // comes later is not moved.
+    let options = "--slice-us 20000 --filter-shards";
     let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
     let (mut burst, stats) = overload(bench, &scheduler)?;
-    bench.say(format_args!("{} moved", stats.moved));
+    bench.say(format_args!(
+        "{} moved of {} begun; longest delay {} us; {}",
+        stats.moved,
+        stats.arrivals,
+        stats.queue_delay_max_us,
+        scheduler.log().lines().last().unwrap_or_default()
+    ));
     // More than there may be in one shard.
     ensure!(
         stats.moved >= 3 * bench.cpus() as u64,
