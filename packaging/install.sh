@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs scx_sfs, faasbench and the service, or removes them.
+# Installs scx_sfs, faasbench, sfs_waste and the service, or removes them.
 #
 #   packaging/install.sh [install|uninstall]
 #
@@ -29,7 +29,7 @@ case $PREFIX in
     *) SYSTEMD_DIR=${SYSTEMD_DIR:-$SYSCONFDIR/systemd/system} ;;
 esac
 
-programs='scx_sfs faasbench'
+programs='scx_sfs faasbench sfs_waste'
 unit=scx_sfs.service
 bindir=$PREFIX/bin
 docdir=$PREFIX/share/doc/scx_sfs

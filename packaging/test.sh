@@ -53,7 +53,7 @@ fresh() {
     rm -rf "$work/dest dir" "$work/built"
     mkdir -p "$work/built"
     local program
-    for program in scx_sfs faasbench; do
+    for program in scx_sfs faasbench sfs_waste; do
         # shellcheck disable=SC2016 # expanded when the stand-in runs
         printf '#!/bin/sh\necho "%s: $*"\n' "$program" >"$work/built/$program"
         chmod 755 "$work/built/$program"
@@ -75,6 +75,7 @@ installs_all() {
     installer install || return 1
     has_file 755 usr/local/bin/scx_sfs &&
         has_file 755 usr/local/bin/faasbench &&
+        has_file 755 usr/local/bin/sfs_waste &&
         has_file 644 usr/local/share/doc/scx_sfs/LICENSE &&
         has_file 644 usr/local/share/doc/scx_sfs/service.md &&
         has_file 644 etc/default/scx_sfs &&

@@ -27,7 +27,7 @@ start_row() {
     for file in $(setting FILES "$row"); do
         options+=(--in "$file")
     done
-    setpriv --pdeathsig TERM vm/run "${options[@]}" --env "FAASBENCH_ACCEL=$ACCEL" --in "$FAASBENCH" \
+    setpriv --pdeathsig TERM vm/run "${options[@]}" --env "FAASBENCH_ACCEL=$ACCEL" --in "$FAASBENCH" --in "$SFS_WASTE" \
         --in "$trace:/${trace##*/}" --out "/out:$run" -- "${command[@]}" >"$run/output" 2>"$run/errors" </dev/null &
     row_of[$!]=$row since[$!]=$SECONDS
     [[ -t 2 ]] || say "$row: booting a VM ($CPUS CPUs, $ACCEL) and replaying"

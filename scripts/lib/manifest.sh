@@ -25,7 +25,7 @@ machine_manifest() {
         image=$(vm/fetch-kernel ${KERNEL:+"$KERNEL"}) || exit 2
         image+=/vmlinuz
     fi
-    printf '%s\n' "kernel $(digest "$image")" "accel $ACCEL" "sandbox $SANDBOX ${SANDBOX_ARGS:-}" "benchmark $(digest "$FAASBENCH")" \
+    printf '%s\n' "kernel $(digest "$image")" "accel $ACCEL" "sandbox $SANDBOX ${SANDBOX_ARGS:-}" "benchmark $(digest "$FAASBENCH" "$SFS_WASTE")" \
         "machine $(digest vm/{run,init,build-initrd,lib.sh,qemu.sh})"
 }
 

@@ -1,7 +1,7 @@
 //! CPUs that idle while a task waits that may run there, watched in every case.
 
 use anyhow::Result;
-use sfs_waste::{Report, Span, Stretch, Watch};
+use sfs_waste::{total, Report, Span, Watch};
 
 /// Room for the events of one case: some 760,000.
 const BYTES: u32 = 64 << 20;
@@ -26,38 +26,13 @@ pub fn notes(report: &Report, spans: &[Span]) -> Vec<String> {
         notes.push(format!("{} scheduling events were lost", report.lost));
     }
     let under_scx_sfs = report.during(spans);
-    notes.extend(total("under scx_sfs", &under_scx_sfs));
-    notes.extend(under_scx_sfs.longest(NAMED).into_iter().map(stretch));
-    let all = report.wasted_ns();
-    if all > under_scx_sfs.wasted_ns() {
-        notes.extend(total("in all", report));
+    if under_scx_sfs.wasted_ns() > 0 {
+        notes.push(format!("under scx_sfs: {}", total(&under_scx_sfs)));
+    }
+    let longest = under_scx_sfs.longest(NAMED).into_iter();
+    notes.extend(longest.map(ToString::to_string));
+    if report.wasted_ns() > under_scx_sfs.wasted_ns() {
+        notes.push(format!("in all: {}", total(report)));
     }
     notes
-}
-
-fn total(when: &str, report: &Report) -> Option<String> {
-    let (wasted, watched) = (report.wasted_ns(), report.watched_ns());
-    (wasted > 0).then(|| {
-        format!(
-            "{:.2} ms of idle CPUs wasted in {:.0} ms {when}, {:.2} at once",
-            ms(wasted),
-            ms(watched),
-            ms(report.longest_ns())
-        )
-    })
-}
-
-fn stretch(one: &Stretch) -> String {
-    format!(
-        "{} ({}) waited {:.2} ms beside the idle CPU {}, from {:.3} s on",
-        one.name,
-        one.thread,
-        ms(one.length_ns),
-        one.cpu,
-        one.from_ns as f64 / 1e9
-    )
-}
-
-fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }

@@ -89,7 +89,7 @@ run_row() {
 	"$repository/vm/run" "${options[@]}" "$@" --env "FAASBENCH_ACCEL=$ACCEL" \
 		--env "FUNCTIONS=$(functions_of_trace)" --env "WORKERS=$WORKERS" --env "CPUS=$CPUS" \
 		--env "SCHEDULER=$row" --env "SCHEDULER_ARGS=${!args:-}" \
-		--in "$RELEASE/faasbench" --in "$python:/platform.tar" --in "$trace:/trace.csv" \
+		--in "$RELEASE/faasbench" --in "$RELEASE/sfs_waste" --in "$python:/platform.tar" --in "$trace:/trace.csv" \
 		--in "$PLATFORMS/functions:/platform/functions" --in "$PLATFORMS/guest:/platform/guest" \
 		--out "/out:$OUT/$row" -- sh "/platform/guest/$platform" || status=$?
 	say "$row took $((SECONDS - began)) s, status $status"

@@ -5,8 +5,9 @@
 //! traces, [`convert`] reads those of others; [`kind`] and [`work`] are about
 //! what functions do in their time. [`run`] sets a scheduler up
 //! ([`scheduler`]), has the trace replayed by a process of its own
-//! ([`replay`]), or sent to a platform ([`drive`]), and writes what it measured ([`result`]). [`summary`] does the
-//! arithmetic on one result, [`report`] compares several summaries.
+//! ([`replay`]), or sent to a platform ([`drive`]), and writes what it measured ([`result`]),
+//! also of the CPUs' time ([`waste`]). [`summary`] does the arithmetic on one result,
+//! [`report`] compares several summaries.
 
 pub mod cli;
 pub mod convert;
@@ -23,5 +24,6 @@ pub mod run;
 pub mod scheduler;
 pub mod summary;
 pub mod trace;
+pub mod waste;
 pub mod work;
 pub mod workload;

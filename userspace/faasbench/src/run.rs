@@ -10,6 +10,7 @@ use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
 use crate::summary::slice::SliceLog;
 use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
 use crate::trace::Trace;
+use crate::waste::Watch;
 use anyhow::{bail, Context, Result};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
@@ -122,13 +123,18 @@ impl Run {
         let mut outputs = Outputs::open(self, trace)?;
         let mut session = self.scheduler.start(outputs.log.take())?;
         let measured = if session.is_loaded() {
-            measure()?
+            let watch = Watch::begin(trace, self.cpus);
+            let measured = measure()?;
+            let wasted = watch.and_then(Watch::end);
+            Measured { wasted, ..measured }
         } else {
             Measured::default()
         };
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
         summary.slice = self.slice(&measured);
+        summary.wasted_ms = measured.wasted.map(|wasted| wasted.wasted_ms);
+        summary.longest_wasted_ms = measured.wasted.map(|wasted| wasted.longest_wasted_ms);
         outputs.write(&measured.records, &summary)?;
         Ok(summary)
     }

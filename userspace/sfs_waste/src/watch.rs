@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use anyhow::{ensure, Context, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{OpenObject, RingBufferBuilder};
+use libbpf_rs::{set_print, OpenObject, RingBufferBuilder};
 
 use crate::account::{Account, Event, Report, Waiter};
 use crate::bpf_intf::{sfs_waste_consts_SFS_WASTE_NONE as NONE, sfs_waste_event};
@@ -24,6 +24,14 @@ impl Watch {
     ///
     /// The kernel does not load it: it needs root, and a kernel with BTF.
     pub fn load(bytes: u32) -> Result<Self> {
+        // What libbpf prints is not a sentence for a user, and the error has the reason.
+        let printed = set_print(None);
+        let loaded = Self::open_and_attach(bytes);
+        set_print(printed);
+        loaded
+    }
+
+    fn open_and_attach(bytes: u32) -> Result<Self> {
         // A program that watches lives as long as the process.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
@@ -33,7 +41,7 @@ impl Watch {
         open.maps.events.set_max_entries(bytes)?;
         let mut skel = open
             .load()
-            .context("the kernel does not take the program that watches for wasted CPUs")?;
+            .context("the kernel does not take the program that watches for wasted CPUs; it takes root, and a kernel with BTF")?;
         skel.attach()
             .context("cannot attach the program that watches for wasted CPUs")?;
         Ok(Self { skel })

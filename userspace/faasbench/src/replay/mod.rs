@@ -28,6 +28,7 @@ pub mod warm;
 use crate::kind::{Blocking, Defaults, Work};
 use crate::result::{Exit, Record};
 use crate::trace::{Invocation, Phase, Trace};
+use crate::waste::Wasted;
 use anyhow::{bail, Context, Result};
 use board::{Board, Plan, PoolCounts, State};
 use cgroup::Limits;
@@ -121,6 +122,8 @@ pub struct Measured {
     pub pool: PoolCounts,
     /// When the trace's time began, by the monotonic clock, in nanoseconds.
     pub origin_ns: u64,
+    /// What was wasted of the CPUs, if it is known.
+    pub wasted: Option<Wasted>,
 }
 
 /// Replays `trace` on this machine.
@@ -235,6 +238,7 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
         lag_ns: Vec::with_capacity(trace.invocations.len()),
         pool: board.pool(),
         origin_ns: origin,
+        wasted: None,
     };
     for (id, invocation) in trace.invocations.iter().enumerate() {
         let slot = board.slot(id);

@@ -24,6 +24,8 @@
 //!   1 % of the mean turnaround of the short invocations (of all, if none of
 //!   those completed): the lag is a part of each turnaround, and the short ones
 //!   are where it weighs most.
+//! - *wasted* is the time that a CPU idled while a task waited that may run there, without
+//!   stretches of less than 0.1 ms: see [`crate::waste`].
 //! - *jitter* = interquartile range and variance, see [`groups`].
 //!
 //! Invocations that did not complete successfully are counted in `failed`, of
@@ -111,6 +113,13 @@ pub struct Summary {
     /// Whether that was too late, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag: Option<Lateness>,
+    /// CPU time that idle CPUs could have given to waiting tasks, whoever they were, where
+    /// it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wasted_ms: Option<f64>,
+    /// The longest stretch in which an idle CPU did not, where it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_wasted_ms: Option<f64>,
     /// The classes of the trace, by name, if it has any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, Group>,
@@ -330,6 +339,8 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
         cpu_over_service: cpu_over_service(&ok),
         arrival_lag_ms: lag(lag_ns),
         arrival_lag: lateness(lag_ns, lag_base),
+        wasted_ms: None,
+        longest_wasted_ms: None,
         classes: groups::classes(invocations, &done),
         functions: groups::functions(invocations, &done),
         cdf: cdf(&done),

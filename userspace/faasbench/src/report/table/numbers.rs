@@ -216,6 +216,10 @@ pub fn runs(comparison: &Comparison) -> Table {
         let lag = lag.map_or(NONE.into(), |lag| {
             format!("{:.2} / {:.2} / {:.2}", lag.mean, lag.p99, lag.max)
         });
+        let wasted = one.wasted_ms.zip(one.longest_wasted_ms);
+        let wasted = wasted.map_or(NONE.into(), |(sum, longest)| {
+            format!("{sum:.1} / {longest:.1}")
+        });
         let text = |text: &String| {
             let text = if text.is_empty() { NONE } else { text };
             Cell::new(text.to_string())
@@ -233,6 +237,7 @@ pub fn runs(comparison: &Comparison) -> Table {
                 compact,
             )),
             Cell::new(lag),
+            Cell::new(wasted),
         ]
     };
     Table {
@@ -248,6 +253,7 @@ pub fn runs(comparison: &Comparison) -> Table {
                 "trace",
                 "voluntary switches",
                 "arrival lag mean / p99 / max, ms",
+                "wasted by idle CPUs in all / at once, ms",
             ]
             .into_iter(),
             &[],

@@ -1,0 +1,196 @@
+//! CPUs that idle while a task waits that may run there, watched while a trace is replayed.
+//!
+//! Another program watches, `sfs_waste`: what it needs would make each fork of this one
+//! slower.
+
+use crate::output::note;
+use crate::trace::Trace;
+use anyhow::{bail, Context, Result};
+use serde::Deserialize;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The program that watches.
+const PROGRAM: &str = "sfs_waste";
+
+/// What an event takes in memory, in bytes.
+const EVENT: u64 = 88;
+
+/// The least and the most memory for events, in MiB.
+const MEMORY: std::ops::RangeInclusive<u64> = 16..=512;
+
+/// Switches and wake-ups of one CPU in a millisecond, at most: no scheduler comes near that
+/// on average.
+const EVENTS_PER_MS: u64 = 1;
+
+/// Switches and wake-ups of one invocation beside those, at most.
+const EVENTS_PER_INVOCATION: u64 = 24;
+
+/// What was wasted of the CPUs, as the program prints it.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Wasted {
+    /// CPU time that idle CPUs could have given to waiting tasks, in milliseconds.
+    pub wasted_ms: f64,
+    /// The longest stretch for which one did not, in milliseconds.
+    pub longest_wasted_ms: f64,
+}
+
+/// Watches from [`Watch::begin`] to [`Watch::end`].
+pub struct Watch {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Watch {
+    /// Begins to watch a replay of `trace` on `cpus` CPUs, or says in a note why not.
+    /// Nothing where the program is not installed.
+    pub fn begin(trace: &Trace, cpus: u32) -> Option<Self> {
+        let program = program()?;
+        let memory = memory(trace, cpus).to_string();
+        Self::start(Command::new(program).args(["--until-eof", "--json", "--memory", &memory]))
+            .inspect_err(tell)
+            .ok()
+    }
+
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {PROGRAM}"))?;
+        let output = child.stdout.take().context("no standard output")?;
+        let mut watch = Self {
+            child,
+            output: BufReader::new(output),
+        };
+        let mut line = String::new();
+        watch.output.read_line(&mut line)?;
+        if line != "watching\n" {
+            bail!("{}", watch.complaint());
+        }
+        Ok(watch)
+    }
+
+    /// Ends it. Returns what was wasted, or says in a note why that is not known.
+    pub fn end(mut self) -> Option<Wasted> {
+        self.stop().inspect_err(tell).ok()
+    }
+
+    fn stop(&mut self) -> Result<Wasted> {
+        drop(self.child.stdin.take());
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("{}", self.complaint());
+        }
+        serde_json::from_str(&line).with_context(|| format!("{PROGRAM} has said: {line}"))
+    }
+
+    /// What the program has said before it ended.
+    fn complaint(&mut self) -> String {
+        drop(self.child.stdin.take());
+        let mut said = String::new();
+        if let Some(mut errors) = self.child.stderr.take() {
+            let _ = errors.read_to_string(&mut said);
+        }
+        match said.lines().last() {
+            Some(line) => line.to_string(),
+            None => format!("{PROGRAM} has ended"),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn tell(why: &anyhow::Error) {
+    note(&format!("note: wasted CPUs are not watched: {why:#}"));
+}
+
+/// The program beside this one, or where programs are.
+fn program() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.to_path_buf()));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(std::env::split_paths(&path));
+    folders
+        .map(|folder| folder.join(PROGRAM))
+        .find(|file| file.is_file())
+}
+
+/// Memory for the events of a replay, in MiB: a power of two.
+fn memory(trace: &Trace, cpus: u32) -> u64 {
+    let cpus = u64::from(cpus.max(1));
+    let invocations = &trace.invocations;
+    let last_us = invocations.last().map_or(0, |one| one.arrival_us);
+    let busy_us = invocations.iter().map(|one| one.service_us()).sum::<u64>() / cpus;
+    let events = (last_us + busy_us) / 1000 * EVENTS_PER_MS * cpus
+        + invocations.len() as u64 * EVENTS_PER_INVOCATION;
+    let mib = (events * EVENT) >> 20;
+    mib.clamp(*MEMORY.start(), *MEMORY.end())
+        .next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Invocation;
+
+    fn trace(count: u64) -> Trace {
+        let call = |i| Invocation::cpu(i * 1000, "f".into(), 3000);
+        Trace {
+            name: "t".into(),
+            sha256: String::new(),
+            invocations: (0..count).map(call).collect(),
+        }
+    }
+
+    fn script(text: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        command
+    }
+
+    #[test]
+    fn there_is_memory_for_more_the_more_there_is_and_never_too_much() {
+        let memory = |count, cpus| memory(&trace(count), cpus);
+        assert_eq!(memory(1, 0), 16);
+        assert_eq!(memory(10, 4), 16);
+        assert_eq!(memory(10_000, 4), 32);
+        assert_eq!(memory(50_000, 4), 256);
+        assert_eq!(memory(10_000_000, 192), 512);
+    }
+
+    #[test]
+    fn what_the_program_prints_at_the_end_is_what_was_wasted() {
+        let json = r#"{"wasted_ms": 1.5, "longest_wasted_ms": 0.5, "watched_ms": 7}"#;
+        let text = format!("echo watching; cat >/dev/null; echo '{json}'");
+        let mut watch = Watch::start(&mut script(&text)).unwrap();
+        let expected = Wasted {
+            wasted_ms: 1.5,
+            longest_wasted_ms: 0.5,
+        };
+        assert_eq!(watch.stop().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_program_that_fails_is_heard() {
+        let refused = Watch::start(&mut script("echo 'sfs_waste: only root' >&2; exit 1"));
+        let error = refused.err().unwrap().to_string();
+        assert_eq!(error, "sfs_waste: only root");
+
+        let text = "echo watching; cat >/dev/null; echo 'sfs_waste: too much' >&2; exit 1";
+        let error = Watch::start(&mut script(text)).unwrap().stop();
+        assert_eq!(error.unwrap_err().to_string(), "sfs_waste: too much");
+
+        let error = Watch::start(&mut script("exit 3")).err().unwrap();
+        assert_eq!(error.to_string(), "sfs_waste has ended");
+        assert!(Watch::start(&mut Command::new("/no/such/program")).is_err());
+    }
+}
