@@ -66,7 +66,7 @@ fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
 
 fn no_overload_never_switches(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 10000 --no-overload")?;
-    let mut burst = fork_burst(12 * bench.cpus(), ms(20))?;
+    let mut burst = fork_burst(24 * bench.cpus(), ms(20))?;
     wait_for_all(&mut burst)?;
     let stats = scheduler.stats()?;
     bench.say(format_args!(
