@@ -16,7 +16,7 @@ pub struct Waiter {
     pub thread: i32,
     /// Its name.
     pub name: String,
-    /// Where it may run.
+    /// Where it may run; on none, if it waits no longer for all that one can tell.
     pub cpus: Cpus,
 }
 
@@ -139,8 +139,12 @@ impl Account {
         if let Some((cpu, thread)) = event.switch {
             self.switch(cpu, thread, now);
         }
-        if let Some(waiter) = event.waits {
-            self.waiting.entry(waiter.thread).or_insert((now, waiter));
+        match event.waits {
+            Some(waiter) if waiter.cpus == Cpus::default() => self.end_wait(waiter.thread, now),
+            Some(waiter) => {
+                self.waiting.entry(waiter.thread).or_insert((now, waiter));
+            }
+            None => {}
         }
     }
 
@@ -305,6 +309,18 @@ mod tests {
             switch(9 * MS, 0, 8),
         ]);
         assert_eq!(report.wasted_ns(), 0);
+    }
+
+    #[test]
+    fn who_waits_no_longer_wastes_nothing_more() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(MS, 8, ANYWHERE),
+            wake(3 * MS, 8, Cpus::default()),
+            switch(9 * MS, 1, 8),
+        ]);
+        assert_eq!(report.wasted_ns(), 2 * MS);
     }
 
     #[test]

@@ -21,10 +21,11 @@ enum sfs_waste_consts {
 	SFS_WASTE_NONE = -1,
 };
 
-/* A context switch, or a wake-up. */
+/* A context switch, a wake-up, or a change of control group. */
 struct sfs_waste_event {
 	u64 at_ns;			/* CLOCK_MONOTONIC */
-	u64 cpus[SFS_WASTE_CPU_WORDS];	/* those that the task `waits` may use */
+	u64 cpus[SFS_WASTE_CPU_WORDS];	/* those that the task `waits` may use; none: it no
+					 * longer waits, for all that one can tell */
 	s32 waits;			/* the thread that begins to wait for a CPU, or NONE */
 	s32 runs;			/* the thread that has got `cpu`; 0: it idles; NONE: a wake-up */
 	u32 cpu;

@@ -128,6 +128,29 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return wakes_up(p);
 }
 
+/*
+ * A process comes into another control group: whose quota may keep it from now on, although
+ * it was waiting for a CPU before. What it has waited until now counts. (Its other threads
+ * are not told of: for those a wait that began before counts on.)
+ */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p,
+	     bool threadgroup)
+{
+	struct sfs_waste_event *event;
+
+	if (!watching)
+		return 0;
+	event = new_event();
+	if (!event)
+		return 0;
+	event->waits = p->pid;
+	__builtin_memset(event->cpus, 0, sizeof(event->cpus));
+	__builtin_memset(event->comm, 0, sizeof(event->comm));
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
