@@ -311,6 +311,18 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 	return DSQ_RANKED;
 }
 
+/*
+ * Return true if somebody waits in rank order who has claimed a CPU, be it @cpu or another.
+ * Keys are no more than days behind the clock otherwise.
+ */
+__verified_once bool claimer_waiting(s32 cpu)
+{
+	u64 deadline;
+
+	return ranked_first_queue(cpu, &deadline) &&
+	       time_before(deadline + PREEMPTS / 2, sharing_clock);
+}
+
 /* Return true if the first in rank order may surely run on @cpu. */
 __verified_once bool ranked_head_waiting(s32 cpu)
 {

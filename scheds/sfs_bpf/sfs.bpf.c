@@ -135,15 +135,24 @@ static void take_turn(struct task_struct *p, struct task_ctx *tctx,
 		place(tctx, inv);
 }
 
-/* Return true if @p has been taken off its CPU in the middle of its turn, by
- * somebody who goes first, and should go on there afterwards. */
+/*
+ * Return true if @p has been taken off its CPU in the middle of its turn, by
+ * somebody who goes first, and should go on there afterwards. Ranked work should not, if a
+ * CPU has been claimed and not been given up yet: it may be this one. The kick for it, and
+ * what makes note of the claim, are gone if the CPU had a tick and somebody in its local
+ * queue in between: then dispatch() has not been asked.
+ */
 static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 		    const struct invocation *inv, u32 turn, u64 enq_flags)
 {
-	if (ranked_slice_is_over(tctx, inv))
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed ||
+	    (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
+	    tctx->stopped_on != cpu)
 		return false;
-	return turn != TURN_FAIR && turn == tctx->turn && !tctx->yielded && !tctx->passed &&
-	       !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) && tctx->stopped_on == scx_bpf_task_cpu(p);
+	return turn != TURN_RANKED ||
+	       (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu));
 }
 
 /* ------------------------------------------------------------------ wake-up */

@@ -64,13 +64,16 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
     let hogs = hogs.collect::<Result<Vec<_>>>()?;
     sleep(ms(300));
-    for _ in 0..5 {
+    let mut longest = Duration::ZERO;
+    // So many that each way in which a claim of a CPU can be lost has its turn.
+    for _ in 0..60 {
         // The case runs in FAIR, which has 4 ms of every 50 here. If that ends in mid-fork,
         // the rest of the fork comes 50 ms later, and the short one has not arrived before.
         let mut short = as_real_time(|| Process::burner(ms(5)))?;
         short.wait()?;
-        bench.at_most("turnaround", short.turnaround(), ms(40))?;
+        longest = longest.max(short.turnaround());
     }
+    bench.at_most("the longest turnaround of 60", longest, ms(25))?;
     let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
     let listed = String::from_utf8_lossy(&listed.stdout);
     ensure!(
