@@ -330,8 +330,9 @@ fn statistics_come_beside_deadline_task(bench: &Bench) -> Result<()> {
         sleep(ms(3));
     }
     bench.at_most("an answer of 200, on average", total / 200, ms(10))?;
-    // Some waits in FAIR, of a reader whose budget is used up.
-    bench.at_most("the longest", longest, ms(200))?;
+    // Some waits in FAIR, 50 ms each, of whoever has used more than a short turn: the server
+    // spins before it sleeps, which is expensive in the emulator.
+    bench.at_most("the longest", longest, ms(1000))?;
     drop((deadline, chains));
     scheduler.finish()
 }
