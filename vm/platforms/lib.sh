@@ -131,6 +131,7 @@ report() {
 run_platform() {
 	local python row failed=0
 	need_program faasbench
+	need_program sfs_waste
 	for row in $SCHEDULERS; do scheduler_program "$row" >/dev/null; done
 	mkdir -p "$OUT" || die "$EXIT_USAGE" "cannot make the folder OUT=$OUT; choose another"
 	rm -f "$OUT"/{summary.json,report.html,trace.csv}

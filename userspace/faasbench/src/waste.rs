@@ -20,11 +20,11 @@ const EVENT: u64 = 88;
 /// The least and the most memory for events, in MiB.
 const MEMORY: std::ops::RangeInclusive<u64> = 16..=512;
 
-/// Switches and wake-ups of one CPU in a millisecond, at most: no scheduler comes near that
-/// on average.
+/// Switches and wake-ups of one CPU in a millisecond, on average, that there is room for. If
+/// there are more, what was wasted is not known, and a note says why.
 const EVENTS_PER_MS: u64 = 1;
 
-/// Switches and wake-ups of one invocation beside those, at most.
+/// Room for switches and wake-ups of one invocation beside those.
 const EVENTS_PER_INVOCATION: u64 = 24;
 
 /// What was wasted of the CPUs, as the program prints it.
