@@ -13,6 +13,7 @@ use crate::clock::{ms, now};
 use crate::perturbation::Perturbation;
 use crate::process::{chain, Process};
 use crate::scheduler::Scheduler;
+use crate::trace;
 
 /// One behaviour.
 pub struct Case {
@@ -160,6 +161,23 @@ impl<'a> Bench<'a> {
     pub fn at_most(&self, what: &str, measured: Duration, limit: Duration) -> Result<()> {
         self.say(format_args!("{what}: {measured:?} (limit {limit:?})"));
         ensure!(measured <= limit, "{what} took {measured:?}");
+        Ok(())
+    }
+
+    /// Checks with a trace of `sched/sched_switch` that no process of this suite has taken
+    /// the CPU from one of `functions`; see [`trace::taken_by_our_own`].
+    ///
+    /// # Errors
+    ///
+    /// One has, or so many of them have slept that nothing is shown.
+    pub fn expect_not_preempted(&self, text: &str, functions: &[Process]) -> Result<()> {
+        let slept = trace::slept(text, functions);
+        if !slept.is_empty() {
+            self.say(format_args!("have slept: {slept:?}"));
+        }
+        ensure!(slept.len() <= functions.len() / 2, "too many have slept");
+        let taken = trace::taken_by_our_own(text, functions);
+        ensure!(taken.is_empty(), "preempted, each with by whom: {taken:?}");
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! What the kernel traces: context switches, and the dump of the scheduler.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,6 +68,8 @@ pub struct Switch<'a> {
     pub from: i32,
     /// Whether it has been made to leave.
     pub involuntary: bool,
+    /// Whether it is dead.
+    pub ended: bool,
     /// The one that comes.
     pub to: i32,
     /// Its name.
@@ -76,9 +79,11 @@ pub struct Switch<'a> {
 /// Returns the switches in a trace.
 pub fn switches(text: &str) -> impl Iterator<Item = Switch<'_>> {
     text.lines().filter_map(|line| {
+        let state = field(line, "prev_state=")?;
         Some(Switch {
             from: field(line, "prev_pid=")?.parse().ok()?,
-            involuntary: field(line, "prev_state=")?.starts_with('R'),
+            involuntary: state.starts_with('R'),
+            ended: state.starts_with(['X', 'Z']),
             to: field(line, "next_pid=")?.parse().ok()?,
             to_name: field(line, "next_comm=")?,
         })
@@ -89,14 +94,40 @@ fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_once(name)?.1.split_whitespace().next()
 }
 
-/// Returns who has taken the CPU from one of `victims`: other processes of this
-/// suite, that is. What kernel threads and the loader take is theirs by right.
-pub fn taken_by_our_own(text: &str, victims: &[Process]) -> Vec<i32> {
+/// Returns who has taken the CPU from one of `victims`, each as (victim, thief): other
+/// processes of this suite, that is. What kernel threads and the loader take is theirs by
+/// right, and so is what a task takes that has slept: it is woken up as a daemon is, for a
+/// short turn (a fork waits for a lock of the kernel now and then, which nothing here can
+/// prevent). [`slept`] tells how many did.
+pub fn taken_by_our_own(text: &str, victims: &[Process]) -> Vec<(i32, i32)> {
     let ours = fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    switches(text)
-        .filter(|switch| switch.involuntary && switch.to_name == ours.trim())
-        .filter(|switch| victims.iter().any(|one| one.pid().as_raw() == switch.from))
-        .map(|switch| switch.to)
+    let mut slept = HashSet::new();
+    let mut taken = Vec::new();
+    for switch in switches(text) {
+        if !switch.involuntary {
+            slept.insert(switch.from);
+        } else if switch.to_name == ours.trim()
+            && !slept.contains(&switch.from)
+            && !slept.contains(&switch.to)
+            && victims.iter().any(|one| one.pid().as_raw() == switch.from)
+        {
+            taken.push((switch.from, switch.to));
+        }
+    }
+    taken
+}
+
+/// Returns those of `processes` that have slept, or waited for a lock of the kernel.
+pub fn slept(text: &str, processes: &[Process]) -> Vec<i32> {
+    let is_sleep = |switch: &Switch| !switch.involuntary && !switch.ended;
+    let slept: HashSet<i32> = switches(text)
+        .filter(is_sleep)
+        .map(|switch| switch.from)
+        .collect();
+    processes
+        .iter()
+        .map(|one| one.pid().as_raw())
+        .filter(|pid| slept.contains(pid))
         .collect()
 }
 

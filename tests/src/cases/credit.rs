@@ -62,8 +62,7 @@ fn short_ends_within_credit(bench: &Bench) -> Result<()> {
         short.wait()?;
         shorts.push(short);
     }
-    let thieves = trace::taken_by_our_own(&trace::text()?, &shorts);
-    ensure!(thieves.is_empty(), "preempted by {thieves:?}");
+    bench.expect_not_preempted(&trace::text()?, &shorts)?;
     for short in &shorts {
         bench.say(format_args!(
             "turnaround {:?}, {} switches to kernel threads",

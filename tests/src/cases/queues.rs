@@ -85,8 +85,7 @@ fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
     sleep(ms(150));
     wait_for_all(&mut processes)?;
     let text = trace::text()?;
-    let thieves = trace::taken_by_our_own(&text, &processes);
-    ensure!(thieves.is_empty(), "preempted by {thieves:?}");
+    bench.expect_not_preempted(&text, &processes)?;
 
     let mut starts: Vec<Duration> = processes
         .iter()
