@@ -1,9 +1,15 @@
 //! Builds the program that reports the kernel's scheduling events, with the clang that
 //! BPF_CLANG names (the Makefile finds one).
 
+#[path = "../neutral.rs"]
+mod neutral;
+
+use neutral::Neutral;
+
 const SOURCES: &str = "src/bpf";
 
 fn main() {
+    let neutral = Neutral::enter(SOURCES).expect("cannot prepare the BPF build");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     println!("cargo:rerun-if-changed={SOURCES}");
     scx_cargo::BpfBuilder::new()
@@ -12,4 +18,7 @@ fn main() {
         .enable_skel(&format!("{SOURCES}/waste.bpf.c"), "bpf")
         .build()
         .expect("cannot build the BPF program, see the compiler's messages above");
+    neutral
+        .leave("bpf_skel.rs")
+        .expect("cannot take over what was built");
 }
