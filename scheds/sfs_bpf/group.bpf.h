@@ -24,6 +24,9 @@
 /* Tasks released by one call of dispatch(). */
 #define RELEASE_BATCH	64
 
+/* What nr_active becomes when the group goes: far from 0, whoever counts on. */
+#define GROUP_GONE	(-(1LL << 62))
+
 /* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
 #define UNLIMITED_US	(1ULL << 44)
 
@@ -470,12 +473,23 @@ static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 }
 
+/*
+ * A group may go while a task of it is still counted: one on its way out leaves its group
+ * before it leaves its CPU for good. What its parent has of the group is taken back here,
+ * once: whoever finds nr_active at 1 does so, and nobody does any longer. (A task that
+ * becomes active in the same moment on another CPU may leave the group's weight in its
+ * parent. It would have to be on its way out and lose its CPU just then.)
+ */
 static void remove_group(u64 id)
 {
 	struct group *g = lookup_group(id);
 
-	if (g && g->quota_ns)
+	if (!g)
+		return;
+	if (g->quota_ns)
 		__sync_fetch_and_sub(&nr_limited, 1);
+	if (__sync_lock_test_and_set(&g->nr_active, GROUP_GONE) > 0)
+		deactivate(g->parent, __sync_lock_test_and_set(&g->counted, 0));
 	bpf_map_delete_elem(&groups, &id);
 }
 

@@ -119,6 +119,11 @@ impl Cgroup {
         Ok(Duration::from_micros(us))
     }
 
+    /// Returns whether no process is in it.
+    pub fn is_empty(&self) -> bool {
+        fs::read_to_string(self.path.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
+    }
+
     /// Removes it, which must be empty.
     ///
     /// # Errors

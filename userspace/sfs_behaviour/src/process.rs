@@ -117,6 +117,17 @@ impl Process {
         bail!("process {pid} has not ended after {PATIENCE:?}")
     }
 
+    /// Waits for the child's end in the kernel: what wakes the caller up is the child
+    /// itself, on its way out.
+    ///
+    /// # Errors
+    ///
+    /// There is no such child.
+    pub fn wait_for_its_signal(&mut self) -> Result<()> {
+        self.status = Some(waitpid(self.pid, None).context("cannot wait")?);
+        Ok(())
+    }
+
     /// Returns whether the child has ended.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{ensure, Result};
+use nix::unistd::Pid;
 
 use crate::case::{Bench, Case, Skip};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
-use crate::clock::{burn, ms, sleep};
-use crate::process::Process;
+use crate::clock::{burn, ms, sleep, wait_until};
+use crate::process::{pin_self, set_policy, Process, PATIENCE};
 use crate::scheduler::Scheduler;
 
 pub const CASES: &[Case] = &[
@@ -20,6 +21,11 @@ pub const CASES: &[Case] = &[
         name: "weights_share_level_by_level",
         about: "a group's weight is divided among the groups in it, and follows changes",
         run: weights_share_level_by_level,
+    },
+    Case {
+        name: "removed_groups_leave_no_weight",
+        about: "groups that are removed while their last task is on its way out in FAIR",
+        run: removed_groups_leave_no_weight,
     },
     Case {
         name: "quota_is_kept_in_fair",
@@ -135,6 +141,46 @@ fn weights_share_level_by_level(bench: &Bench) -> Result<()> {
     one.set("cpu.weight", "300")?;
     let share = used_in(&one, ms(3000))?;
     expect_share(bench, "with weight 300 there", share, machine, 37.5, 2.0)?;
+    drop(hogs);
+    scheduler.finish()
+}
+
+/// Forks a process in `group` that ends while its parent, the caller, has the CPU to which
+/// both are tied: what ends wakes its parent up, and loses the CPU to it. Then it is dead
+/// for everybody else, but has not left its group's sums.
+fn keep_cpu_of_dying(group: &Cgroup) -> Result<()> {
+    pin_self(0);
+    set_policy(Pid::from_raw(0), libc::SCHED_FIFO)?;
+    let mut last = Process::spawn_in(group, |report| report.burn(ms(30)))?;
+    last.wait_for_its_signal()?;
+    burn(ms(60));
+    Ok(())
+}
+
+#[allow(clippy::expect_used, reason = "in a child: a panic is its way to fail")]
+fn removed_groups_leave_no_weight(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let top = Cgroup::new("top")?;
+    top.set("cgroup.subtree_control", "+cpu")?;
+    for number in 0..10 {
+        let group = Cgroup::new(&format!("top/{number}"))?;
+        group.set("cpu.weight", "10000")?;
+        let mut keeper = Process::spawn(|_| keep_cpu_of_dying(&group).expect("cannot keep it"))?;
+        wait_until(PATIENCE, || !group.is_empty());
+        group.remove()?;
+        keeper.wait()?;
+    }
+    let (inside, beside) = (Cgroup::new("top/inside")?, Cgroup::new("beside")?);
+    let hogs = (
+        hogs_in(&inside, bench.cpus())?,
+        hogs_in(&beside, bench.cpus())?,
+    );
+    sleep(ms(500));
+    let share = used_in(&inside, ms(3000))?;
+    let machine = bench.cpus() as u32 * ms(3000);
+    expect_share(bench, "one of two equal groups", share, machine, 50.0, 2.0)?;
     drop(hogs);
     scheduler.finish()
 }
