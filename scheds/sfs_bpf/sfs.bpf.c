@@ -183,6 +183,25 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	return cpu;
 }
 
+/* @p is there to be run: FILTER's demand and the sharing clock count it. */
+static void join_runnable(const struct task_struct *p, struct task_ctx *tctx,
+			  const struct invocation *inv)
+{
+	if (has_credit(inv))
+		join_demand(tctx);
+	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
+		join_present(tctx);
+}
+
+/* The task wants no CPU, or may have none. */
+static void leave_runnable(struct task_ctx *tctx)
+{
+	leave_demand(tctx);
+	leave_group(tctx);
+	leave_present(tctx);
+	check_recovery(clock_now());
+}
+
 /* @p wants to run: a new invocation, a return from I/O, or only a change of its
  * attributes (only a return from I/O comes with SCX_ENQ_WAKEUP). */
 void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
@@ -201,10 +220,7 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 		else if (has_credit(inv))
 			count(SFS_IO_RETURNS);
 	}
-	if (has_credit(inv))
-		join_demand(tctx);
-	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
-		join_present(tctx);
+	join_runnable(p, tctx, inv);
 }
 
 /*
@@ -272,6 +288,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	parked = must_park(p, tctx);
 
 	if (parked) {
+		leave_runnable(tctx);	/* or overload would not end while it waits */
 		park(p, tctx, parked, enq_flags, now);
 	} else if (resumes(p, tctx, inv, turn, enq_flags)) {
 		tctx->queued_at = 0;
@@ -360,6 +377,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 		return;
 	}
 	inv = lookup_invocation(p, tctx);
+	join_runnable(p, tctx, inv);
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR;	/* it has waited already */
@@ -621,10 +639,7 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!tctx)
 		return;
-	leave_demand(tctx);
-	leave_group(tctx);
-	leave_present(tctx);
-	check_recovery(clock_now());
+	leave_runnable(tctx);
 }
 
 /* @from yields: it goes behind those that wait in its queue. */

@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::{ensure, Result};
 use nix::unistd::Pid;
 
-use crate::case::{Bench, Case, Skip};
+use crate::case::{since, Bench, Case, Skip};
+use crate::cases::overload::overload;
 use crate::cgroup::{enable_cpu_controller, Cgroup};
-use crate::clock::{burn, ms, sleep, wait_until};
-use crate::process::{pin_self, set_policy, Process, PATIENCE};
+use crate::clock::{burn, ms, now, sleep, wait_until};
+use crate::process::{pin_self, set_policy, wait_for_all, Process, PATIENCE};
 use crate::scheduler::Scheduler;
 
 pub const CASES: &[Case] = &[
@@ -46,6 +47,11 @@ pub const CASES: &[Case] = &[
         name: "lifted_quota_lets_go",
         about: "tasks that wait for quota go on when it is lifted, or when they are moved",
         run: lifted_quota_lets_go,
+    },
+    Case {
+        name: "quota_does_not_prolong_overload",
+        about: "functions that wait for quota, with credit, are no demand on FILTER",
+        run: quota_does_not_prolong_overload,
     },
     Case {
         name: "quota_leaves_others_alone",
@@ -274,6 +280,29 @@ fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {
     sleep(ms(100));
     ensure!(hogs[1].cpu() - waiting.1 > ms(70), "lifting has not helped");
     drop(hogs);
+    scheduler.finish()
+}
+
+fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = load_with_quotas(bench, "--slice-us 10000")?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "1000 100000")?;
+    // Half a minute's worth of waiting for quota, far from the end of their credit.
+    let waiting = (0..6 * bench.cpus()).map(|_| Process::spawn_in(&group, |r| r.burn(ms(9))));
+    let waiting = waiting.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
+    let (mut burst, _) = overload(bench, &scheduler)?;
+    wait_for_all(&mut burst)?;
+    let over = now();
+    scheduler.wait_for("FILTER mode", |stats| stats.mode == 0)?;
+    bench.at_most("from the burst's end to FILTER", since(over), ms(500))?;
+    ensure!(
+        scheduler.stats()?.completions < (burst.len() + waiting.len()) as u64,
+        "none waits"
+    );
+    group.set("cpu.max", "max")?;
+    drop(waiting);
     scheduler.finish()
 }
 
