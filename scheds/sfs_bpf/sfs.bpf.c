@@ -137,7 +137,9 @@ static void take_turn(struct task_struct *p, struct task_ctx *tctx,
 
 /*
  * Return true if @p has been taken off its CPU in the middle of its turn, by
- * somebody who goes first, and should go on there afterwards. Ranked work should not, if a
+ * somebody who goes first, and should go on there afterwards. (What waits in a queue
+ * already stays behind those before it there: it comes here again whenever somebody gives
+ * it another nice value or other CPUs.) Ranked work should not, if a
  * CPU has been claimed and not been given up yet: it may be this one. The kick for it, and
  * what makes note of the claim, are gone if the CPU had a tick and somebody in its local
  * queue in between: then dispatch() has not been asked.
@@ -147,7 +149,7 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed ||
+	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed || tctx->waits ||
 	    (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
 	    tctx->stopped_on != cpu)
 		return false;
@@ -275,6 +277,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
 	u64 now = clock_now(), parked;
+	bool resumed = false;
 	u32 turn;
 
 	if (!tctx) {
@@ -297,6 +300,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		if (is_short_turn(tctx))
 			enq_flags |= SCX_ENQ_HEAD;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
+		resumed = true;
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
 	} else if (turn == TURN_PROMPT) {
@@ -312,6 +316,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 	tctx->yielded = false;
 	tctx->passed = false;
+	tctx->waits = !resumed;
 }
 
 /* ---------------------------------------------------------------------- run */
@@ -519,6 +524,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->queued_at = 0;
 	tctx->stopped_on = -1;
+	tctx->waits = false;
 	tctx->charged_ns = p->se.sum_exec_runtime;
 }
 

@@ -256,6 +256,7 @@ struct task_ctx {
 	bool present;		/* counted in nr_present */
 	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
+	bool waits;		/* has been put into a queue since it last ran */
 };
 
 struct {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{ensure, Result};
+use nix::sched::sched_yield;
 
 use crate::case::{since, Bench, Case};
-use crate::clock::{ms, now, sleep, InStep};
-use crate::process::{fork_burst, wait_for_all, Process};
+use crate::clock::{burn, ms, now, sleep, InStep};
+use crate::process::{as_real_time, fork_burst, set_nice, wait_for_all, Process};
 use crate::trace::{self, Trace};
 
 pub const CASES: &[Case] = &[
@@ -19,6 +20,11 @@ pub const CASES: &[Case] = &[
         name: "filter_is_not_preempted_by_filter",
         about: "many fresh processes: first in, first out, each without a switch",
         run: filter_is_not_preempted_by_filter,
+    },
+    Case {
+        name: "renice_moves_nobody_forward",
+        about: "who has yielded in FILTER stays behind the others, however often it is reniced",
+        run: renice_moves_nobody_forward,
     },
     Case {
         name: "hogs_progress_under_saturated_filter",
@@ -106,6 +112,46 @@ fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
     ensure!(
         stats.completions_in_credit == processes.len() as u64,
         "{stats:?}"
+    );
+    scheduler.finish()
+}
+
+fn renice_moves_nobody_forward(bench: &Bench) -> Result<()> {
+    let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
+    let scheduler = bench.load(options)?;
+    let (mut polite, mut others) = as_real_time(|| {
+        let polite = Process::spawn(|report| {
+            while !report.is_stopped() {
+                report.burn(ms(1));
+            }
+            sched_yield().unwrap_or_default();
+            burn(ms(15));
+        })?;
+        let others = (0..6 * bench.cpus()).map(|_| Process::burner(ms(20)));
+        let others = others.collect::<Result<Vec<_>>>()?;
+        polite.stop(); // now it yields, and is the last in the queue
+        Ok((polite, others))
+    })?;
+    // The kernel queues it anew each time.
+    for i in 0..60 {
+        set_nice(polite.pid(), i % 2)?;
+        sleep(ms(1));
+    }
+    wait_for_all(&mut others)?;
+    polite.wait()?;
+    let last_start = others.iter().filter_map(|one| one.started()).max();
+    let (last_start, end) = (
+        last_start.unwrap_or_default(),
+        polite.ended().unwrap_or_default(),
+    );
+    bench.say(format_args!(
+        "ends {:?} after the last of the others has started",
+        end.saturating_sub(last_start)
+    ));
+    ensure!(
+        end >= last_start + ms(10),
+        "it has overtaken {:?}",
+        last_start.saturating_sub(end)
     );
     scheduler.finish()
 }
