@@ -51,28 +51,11 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 
 /* ------------------------------------------------------------ fork and idle */
 
-/* Bring @p's sandbox up to date: it may have been moved to another cgroup, or
- * its cgroup may have become a sandbox, or none any more. */
-static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
+/* @p leaves its sandbox for that with @id; 0: for none. */
+static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 {
-	u32 generation = sandbox_generation;
-	struct cgroup *cgrp;
 	struct invocation *inv;
-	u64 id;
 
-	if (!only_sandboxes)
-		return;
-	cgrp = cgroup_of(p);
-	if (!cgrp)
-		return;
-	id = cgrp->kn->id;
-	if (id == tctx->cgroup && generation == tctx->sandbox_generation)
-		return;
-	tctx->cgroup = id;
-	tctx->sandbox_generation = generation;
-	id = find_sandbox(cgrp);
-	if (id == tctx->sandbox)
-		return;
 	if (unit == SFS_UNIT_CGROUP) {
 		inv = sandbox_invocation(tctx->sandbox);
 		if (inv)
@@ -86,6 +69,36 @@ static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
 	}
 	tctx->fresh = id != 0;	/* what has come into a sandbox starts there */
 	tctx->sandbox = id;
+}
+
+/*
+ * Bring @p's sandbox up to date: it may have been moved to another cgroup, or its cgroup
+ * may have become a sandbox, or none any more. The task's CPU does so with its run queue
+ * locked, the task itself at a boundary and whoever brings a hint without: who comes
+ * second goes on with the old one, and looks again the next time.
+ */
+static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 generation = sandbox_generation;
+	struct cgroup *cgrp;
+	u64 id;
+
+	if (!only_sandboxes)
+		return;
+	cgrp = cgroup_of(p);
+	if (!cgrp)
+		return;
+	id = cgrp->kn->id;
+	if (id == tctx->cgroup && generation == tctx->sandbox_generation)
+		return;
+	if (__sync_lock_test_and_set(&tctx->in_update, 1))
+		return;
+	tctx->cgroup = id;
+	tctx->sandbox_generation = generation;
+	id = find_sandbox(cgrp);
+	if (id != tctx->sandbox)
+		change_sandbox(p, tctx, id);
+	__sync_lock_test_and_set(&tctx->in_update, 0);
 }
 
 /* Return true if a start of @p is one of its unit: a thread that joins its

@@ -54,6 +54,11 @@ static void charge_invocation(struct invocation *inv, u64 delta)
 		return;
 	if (__sync_val_compare_and_swap(&inv->state, INV_CREDIT, INV_DEMOTED) != INV_CREDIT)
 		return;
+	/* Another thread may have begun the next invocation in between. */
+	if (inv->used_ns < inv->credit_ns) {
+		__sync_val_compare_and_swap(&inv->state, INV_DEMOTED, INV_CREDIT);
+		return;
+	}
 	if (!inv->open)
 		return;
 	count(SFS_DEMOTIONS);

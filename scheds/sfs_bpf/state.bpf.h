@@ -248,6 +248,7 @@ struct task_ctx {
 	u32 seq;		/* invocation that the CPU times above are of */
 	u32 rank;
 	u32 sandbox_generation;	/* for which `sandbox` holds */
+	u32 in_update;		/* update_sandbox() is at work; exchanged */
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load */
