@@ -128,12 +128,16 @@ fn expect_on(hog: &Process, cpu: usize) -> Result<()> {
 
 fn migrates_while_running(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 60000")?;
-    // With credit in the first rounds, demoted in the later ones.
     let hog = Process::hog()?;
-    for cpu in (0..bench.cpus()).cycle().take(3 * bench.cpus()) {
-        confine(hog.pid(), &[cpu])?;
-        expect_on(&hog, cpu)?;
-    }
+    let follow = || {
+        (0..bench.cpus()).try_for_each(|cpu| {
+            confine(hog.pid(), &[cpu])?;
+            expect_on(&hog, cpu)
+        })
+    };
+    follow()?; // with credit
+    scheduler.wait_for("its demotion", |stats| stats.demotions == 1)?;
+    follow()?;
     let stats = scheduler.stats()?;
     ensure!(stats.demotions == 1, "{} demotions", stats.demotions);
     drop(hog);
