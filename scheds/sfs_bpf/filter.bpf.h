@@ -18,7 +18,8 @@ static u64 filter_queue_for(const struct task_struct *p, s32 pinned)
 }
 
 /* Queue @p at the end of FILTER, and get a CPU for it: an idle one, or one that
- * runs FAIR work. What a real-time task has displaced was at the front already. */
+ * runs FAIR work. What a real-time task has displaced was at the front already; what is
+ * queued anew after a long time would be by now. */
 static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, u64 enq_flags, u64 now)
 {
@@ -30,7 +31,7 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	leave_group(tctx);
 	if (pinned >= 0)
 		count(SFS_PINNED);
-	if (is_displaced(tctx, enq_flags))
+	if (is_displaced(tctx, enq_flags) || has_waited_long(tctx, now))
 		enq_flags |= SCX_ENQ_HEAD;
 	scx_bpf_dsq_insert(p, dsq, within_quota(tctx, credit_left(inv)), enq_flags);
 	if (!kick_idle_cpu(p, pinned))

@@ -174,6 +174,7 @@ enum sfs_counter {
 	SFS_FILTER_DELAY_NS,	/* sum of the queueing delays of these */
 	SFS_FAIR_TURNS_DUE,	/* FAIR turns given because FAIR had waited long enough */
 	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
+	SFS_GUARDED,		/* times that a task was put first since it had waited very long */
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */
 	SFS_SYSTEM_WAKEUPS,	/* wake-ups of kernel threads and of the loader */
 	SFS_PROMPT_WAKEUPS,	/* wake-ups of daemons that found no idle CPU and were given a busy one */

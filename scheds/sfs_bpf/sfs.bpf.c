@@ -19,7 +19,7 @@
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
  * functions), function (identity, what is published), filter, shard (FILTER on large
  * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
- * cpu.max), placement, telemetry. The loader tunes S and switches the mode
+ * cpu.max), guard (against the kernel's watchdog), placement, telemetry. The loader tunes S and switches the mode
  * (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
@@ -41,6 +41,7 @@ char _license[] SEC("license") = "GPL";
 #include "shard.bpf.h"
 #include "filter.bpf.h"
 #include "rank.bpf.h"
+#include "guard.bpf.h"
 
 /* ------------------------------------------------------------------- turns */
 
@@ -149,7 +150,8 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed || tctx->waits ||
+	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed ||
+	    tctx->waits_since ||
 	    (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
 	    tctx->stopped_on != cpu)
 		return false;
@@ -316,7 +318,10 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 	tctx->yielded = false;
 	tctx->passed = false;
-	tctx->waits = !resumed;
+	if (resumed)
+		tctx->waits_since = 0;
+	else if (!tctx->waits_since)
+		tctx->waits_since = now;
 }
 
 /* ---------------------------------------------------------------------- run */
@@ -387,6 +392,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR;	/* it has waited already */
 	tctx->queued_at = now;
+	tctx->waits_since = now;
 	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
 	if (tctx->turn == TURN_FILTER) {
 		scx_bpf_dsq_move(it, p, filter_queue_for(p, pinned), 0);
@@ -524,7 +530,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->queued_at = 0;
 	tctx->stopped_on = -1;
-	tctx->waits = false;
+	tctx->waits_since = 0;
 	tctx->charged_ns = p->se.sum_exec_runtime;
 }
 
@@ -988,7 +994,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init)
 	mask = bpf_kptr_xchg(&fair_cpus, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
-	return create_queues() ?: init_release_timer();
+	return create_queues() ?: init_release_timer() ?: init_guard_timer();
 }
 
 void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)

@@ -227,6 +227,7 @@ struct task_ctx {
 	u64 woken_at;		/* last wake-up after the invocation before had ended; 0: none */
 	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
 	u64 queued_at;		/* when it was queued; 0 while it need not wait */
+	u64 waits_since;	/* first time in a queue after it last ran; 0: it has not waited */
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
 	u64 usual_ns;		/* CPU time between two sleeps, on average */
 	u64 prompt_ns;		/* of turn_used_ns it may have so much promptly */
@@ -257,7 +258,6 @@ struct task_ctx {
 	bool present;		/* counted in nr_present */
 	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
-	bool waits;		/* has been put into a queue since it last ran */
 };
 
 struct {
@@ -274,6 +274,15 @@ struct {
 static struct task_ctx *try_lookup_task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, NULL, 0);
+}
+
+/* A task that has waited for so long goes to the front (guard.bpf.h). */
+#define GUARD_WAIT_NS		(SFS_WATCHDOG_GUARD_NS / 2)
+
+/* Queued anew meanwhile or not: that is in anybody's hands who may change its nice value. */
+static bool has_waited_long(const struct task_ctx *tctx, u64 now)
+{
+	return tctx->waits_since && time_delta(now, tctx->waits_since) > GUARD_WAIT_NS;
 }
 
 /* --------------------------------------------------------------------- CPUs */

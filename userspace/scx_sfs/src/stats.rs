@@ -87,6 +87,8 @@ pub struct Metrics {
     pub moved: u64,
     #[stat(desc = "Tasks moved to FAIR by the kernel half because the loader did not answer")]
     pub relieved: u64,
+    #[stat(desc = "Times that a task was put first since it had waited for 5 s")]
+    pub guarded: u64,
     #[stat(desc = "Wake-ups of kernel threads and of the loader")]
     pub system_wakeups: u64,
     #[stat(desc = "Wake-ups of daemons that found no idle CPU and were given a busy one")]
@@ -158,6 +160,7 @@ impl Metrics {
             overloads: policy.fair_only_entered,
             moved: sum(sfs_counter_SFS_MOVED),
             relieved: sum(sfs_counter_SFS_RELIEVED),
+            guarded: sum(sfs_counter_SFS_GUARDED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
             prompt_wakeups: sum(sfs_counter_SFS_PROMPT_WAKEUPS),
             throttled: sum(sfs_counter_SFS_THROTTLED),
@@ -234,6 +237,7 @@ impl Metrics {
             overloads: self.overloads - earlier.overloads,
             moved: self.moved - earlier.moved,
             relieved: self.relieved - earlier.relieved,
+            guarded: self.guarded - earlier.guarded,
             system_wakeups: self.system_wakeups - earlier.system_wakeups,
             prompt_wakeups: self.prompt_wakeups - earlier.prompt_wakeups,
             throttled: self.throttled - earlier.throttled,

@@ -61,6 +61,7 @@ pub struct Stats {
     pub overloads: u64,
     pub moved: u64,
     pub relieved: u64,
+    pub guarded: u64,
     pub prompt_wakeups: u64,
     pub throttled: u64,
     pub shard_moves: u64,

@@ -27,6 +27,11 @@ pub const CASES: &[Case] = &[
         run: renice_moves_nobody_forward,
     },
     Case {
+        name: "renice_starves_nobody",
+        about: "one that waits in FILTER and is put last again and again has its turn after 5 s",
+        run: renice_starves_nobody,
+    },
+    Case {
         name: "hogs_progress_under_saturated_filter",
         about: "FAIR's head waits no longer than --fair-max-wait-ms",
         run: hogs_progress_under_saturated_filter,
@@ -153,6 +158,28 @@ fn renice_moves_nobody_forward(bench: &Bench) -> Result<()> {
         "it has overtaken {:?}",
         last_start.saturating_sub(end)
     );
+    scheduler.finish()
+}
+
+fn renice_starves_nobody(bench: &Bench) -> Result<()> {
+    let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
+    let scheduler = bench.load(options)?;
+    let chains = bench.saturate_filter()?;
+    sleep(ms(100));
+    let forked = now();
+    let victim = Process::burner(ms(20))?;
+    let mut nice = 0;
+    while victim.started().is_none() && since(forked) < ms(10_000) {
+        nice = 1 - nice;
+        set_nice(victim.pid(), nice)?;
+        sleep(ms(1));
+    }
+    bench.at_most(
+        "reniced every millisecond, it waited",
+        since(forked),
+        ms(6000),
+    )?;
+    drop((victim, chains));
     scheduler.finish()
 }
 

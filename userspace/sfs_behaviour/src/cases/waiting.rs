@@ -37,6 +37,12 @@ pub const CASES: &[Case] = &[
         about: "clocks that have drifted apart by 2 s freeze no group with a quota",
         run: quota_does_not_depend_on_ntp,
     },
+    Case {
+        name: "least_weight_waits_for_no_watchdog",
+        about:
+            "11 hogs in a group of weight 1, beside 28 others under a saturated FILTER, all go on",
+        run: least_weight_waits_for_no_watchdog,
+    },
 ];
 
 /// Expects that `process` gets nearly all of a CPU for a second.
@@ -195,5 +201,50 @@ fn quota_does_not_depend_on_ntp(bench: &Bench) -> Result<()> {
         (ms(1900)..=ms(2100)).contains(&used),
         "half a CPU came to {used:?} in 4 s"
     );
+    scheduler.finish()
+}
+
+fn least_weight_waits_for_no_watchdog(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let light = Cgroup::new("light")?;
+    light.set("cpu.weight", "1")?;
+    let hog = |group: Option<&Cgroup>| {
+        let work = |report: &crate::report::Report| report.burn(Duration::MAX);
+        group.map_or_else(
+            || Process::spawn(work),
+            |group| Process::spawn_in(group, work),
+        )
+    };
+    let lights = (0..11)
+        .map(|_| hog(Some(&light)))
+        .collect::<Result<Vec<_>>>()?;
+    let others = bench.each_cpu(|_| (0..7).map(|_| hog(None)).collect::<Result<Vec<_>>>())?;
+    let hogs = (lights.len() + others.len() * 7) as u64;
+    scheduler.wait_for("all hogs' demotion", |stats| stats.demotions >= hogs)?;
+    let filter = bench.saturate_filter()?;
+    sleep(ms(1000));
+    lights.iter().for_each(|light| light.forget_gap());
+    let before: Vec<_> = lights.iter().map(|light| light.cpu()).collect();
+    sleep(ms(12_000));
+    let idle = lights
+        .iter()
+        .zip(&before)
+        .filter(|(light, before)| light.cpu() == **before);
+    let idle = idle.count();
+    let longest = lights.iter().map(|light| light.longest_gap()).max();
+    let guarded = scheduler.stats()?.guarded;
+    bench.say(format_args!(
+        "{idle} of 11 did not run in 12 s; longest gap {longest:?}; {guarded} put first"
+    ));
+    ensure!(idle == 0, "{idle} of 11 hogs did not run in 12 s");
+    // Half of the watchdog's guard, up to a second until the next look, and a round of
+    // those that are due together.
+    bench.at_most(
+        "a hog was without a CPU",
+        longest.unwrap_or_default(),
+        ms(12_000),
+    )?;
+    drop((filter, others, lights));
     scheduler.finish()
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Guard: no task waits for so long in a queue of ours that the kernel's watchdog comes
+ * near. What orders a queue by key thinks of that when it gives out a key, with the load
+ * that there is then. Load changes; so what has waited for half of the guard goes to the
+ * front, once a second.
+ */
+#ifndef __SFS_GUARD_BPF_H
+#define __SFS_GUARD_BPF_H
+
+#define GUARD_INTERVAL_NS	NSEC_PER_SEC
+
+/* A queue is looked at for so long; tens of thousands of tasks are. */
+#define GUARD_ROUND_NS		(5 * NSEC_PER_MSEC)
+
+/* Before all that a key can come to, on the clock of either order. */
+#define FRONT	(1ULL << 52)
+
+struct guard_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct guard_timer);
+} guard_timers SEC(".maps");
+
+/* Of a task without a context nobody knows. There are few of them. */
+static bool waits_too_long(struct task_struct *p, u64 now)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	return !tctx || has_waited_long(tctx, now);
+}
+
+/*
+ * Move what has waited too long in @dsq to its front, which @front is. A task that
+ * another CPU takes just now is not moved, and need not be.
+ */
+__verified_once int guard_queue(u64 dsq, u64 front, u64 now)
+{
+	struct task_struct *p;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return 0;
+	bpf_rcu_read_lock();	/* to 6.16 a timer is as sleepable as what set it up */
+	bpf_for_each(scx_dsq, p, dsq, 0) {
+		if (time_delta(clock_now(), now) > GUARD_ROUND_NS)
+			break;
+		if (!waits_too_long(p, now))
+			continue;
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, front);
+		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, dsq, 0))
+			count(SFS_GUARDED);
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
+{
+	u64 fair = fair_vtime_now - FRONT, ranked = sharing_clock - FRONT, now = clock_now();
+	u32 cpu;
+
+	guard_queue(DSQ_FAIR, fair, now);
+	guard_queue(DSQ_RANKED, ranked, now);
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		guard_queue(DSQ_FAIR_CPU(cpu), fair, now);
+		guard_queue(DSQ_RANKED_CPU(cpu), ranked, now);
+	}
+	bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);
+	return 0;
+}
+
+static s32 init_guard_timer(void)
+{
+	u32 zero = 0;
+	struct guard_timer *t = bpf_map_lookup_elem(&guard_timers, &zero);
+
+	if (!t)
+		return -ENOENT;
+	bpf_timer_init(&t->timer, &guard_timers, CLOCK_MONOTONIC);
+	bpf_timer_set_callback(&t->timer, on_guard_timer);
+	return bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);
+}
+
+#endif /* __SFS_GUARD_BPF_H */
