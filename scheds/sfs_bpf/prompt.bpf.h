@@ -11,7 +11,8 @@
 #ifndef __SFS_PROMPT_BPF_H
 #define __SFS_PROMPT_BPF_H
 
-/* Prompt turns end after so much CPU time at most: that of a kernel thread's. */
+/* A prompt turn lasts so long at most, as a kernel thread's; then others of its kind are
+ * served, and it goes on after them. */
 #define PROMPT_SLICE_NS		(4 * NSEC_PER_MSEC)
 
 /* A bucket holds so much; a task, or a CPU, that was quiet can use it at once. */
@@ -53,12 +54,13 @@ static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 	       (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
 }
 
-/* @p wakes up: find out for how long it may run promptly. The CPU's bucket is that of
- * where it wakes up; where it runs pays. */
+/* @p wakes up: find out for how long it may run promptly. What may be a function (nothing
+ * tells) gets one turn at most. The CPU's bucket is that of where it wakes up; where it
+ * runs pays. */
 static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
-	u64 most = PROMPT_SLICE_NS;
+	u64 most = is_function(p, tctx) ? PROMPT_SLICE_NS : PROMPT_BURST_NS;
 
 	tctx->prompt_ns = 0;
 	if (!cctx || !is_daemon(p, tctx))
@@ -107,6 +109,14 @@ static bool is_short_turn(const struct task_ctx *tctx)
 static bool is_prompt(const struct task_ctx *tctx)
 {
 	return tctx->turn_used_ns < tctx->prompt_ns;
+}
+
+/* Return how long the next prompt turn of the task may be. */
+static u64 prompt_turn_ns(const struct task_ctx *tctx)
+{
+	u64 left = time_delta(tctx->prompt_ns, tctx->turn_used_ns);
+
+	return within_quota(tctx, left < PROMPT_SLICE_NS ? left : PROMPT_SLICE_NS);
 }
 
 /* Return true if a real-time task has @cpu: a kick is in vain there. */
@@ -160,6 +170,17 @@ static bool short_turn_waiting(s32 cpu)
 	return head_waits_for(DSQ_SYSTEM, cpu) || head_waits_for(DSQ_PROMPT, cpu);
 }
 
+/*
+ * Return true if the task, which runs on @cpu, has another prompt turn and nobody waits for
+ * it. It should not even end its turn then: what it has displaced is in the local queue, so
+ * the kernel picks that before it asks where this one goes, and this one would wait for the
+ * rest of an invocation.
+ */
+static bool prompt_goes_on(const struct task_ctx *tctx, s32 cpu)
+{
+	return tctx->turn == TURN_PROMPT && is_prompt(tctx) && !short_turn_waiting(cpu);
+}
+
 /* Give @p, which may run on its CPU only, that CPU before all that wait there. */
 static void insert_first(struct task_struct *p, u64 slice, u64 enq_flags)
 {
@@ -170,7 +191,7 @@ static void insert_first(struct task_struct *p, u64 slice, u64 enq_flags)
  * queue at which every CPU looks first. */
 static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	u64 slice = within_quota(tctx, tctx->prompt_ns - tctx->turn_used_ns);
+	u64 slice = prompt_turn_ns(tctx);
 
 	count(SFS_PROMPT_WAKEUPS);
 	tctx->turn = TURN_PROMPT;

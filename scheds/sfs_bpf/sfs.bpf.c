@@ -161,13 +161,21 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 
 /* ------------------------------------------------------------------ wake-up */
 
+/* Return true if the task is new and no function: what a container runtime starts for one
+ * is in every request's way that starts a sandbox. */
+static bool serves_functions(const struct task_struct *p, const struct task_ctx *tctx,
+			     bool is_new)
+{
+	return is_new && !is_function(p, tctx);
+}
+
 /* An idle CPU takes @p at once. Synchronous wake-ups get no special treatment:
  * the waker may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	bool is_idle = false;
+	bool is_idle = false, is_new;
 	u64 now;
 	s32 cpu;
 
@@ -176,10 +184,11 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 		return cpu;
 
 	now = clock_now();
+	is_new = tctx->fresh;
 	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
 	if (must_park(p, tctx))
 		return cpu;
-	if (!(wake_flags & SCX_WAKE_FORK))
+	if (!(wake_flags & SCX_WAKE_FORK) || serves_functions(p, tctx, is_new))
 		begin_activity(p, tctx, now);
 	take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
@@ -213,10 +222,14 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
 	u64 now = clock_now();
+	bool is_new;
 
 	if (!tctx)
 		return;
+	is_new = tctx->fresh;
 	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, now);
+	if (serves_functions(p, tctx, is_new))
+		begin_activity(p, tctx, now);
 	if (enq_flags & SCX_ENQ_WAKEUP) {
 		begin_activity(p, tctx, now);
 		if (is_system(p))

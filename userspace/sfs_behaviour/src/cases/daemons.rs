@@ -1,6 +1,7 @@
 //! Daemons: what is no function, and what every request passes.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
@@ -20,6 +21,11 @@ pub const CASES: &[Case] = &[
         name: "short_wakeups_are_prompt",
         about: "where nothing tells functions: one without credit that runs for 0.2 ms at a time",
         run: short_wakeups_are_prompt,
+    },
+    Case {
+        name: "programs_start_as_under_eevdf",
+        about: "a process outside of the sandboxes runs a program beside a saturated machine",
+        run: programs_start_as_under_eevdf,
     },
     Case {
         name: "daemons_have_a_budget",
@@ -131,6 +137,46 @@ fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
     }
     drop(functions);
     scheduler.finish()
+}
+
+/// Returns how long this process, which is in no sandbox, takes to run a program that does
+/// nothing. As a container runtime it does so without a copy of its memory: that would take
+/// a lock that it shares with all that the case has forked, functions among them.
+fn time_to_run_a_program() -> Result<Lateness> {
+    let one = |_| {
+        sleep(ms(20));
+        let began = now();
+        let status = Command::new("/bin/true")
+            .status()
+            .context("cannot run it")?;
+        ensure!(status.success(), "/bin/true has failed: {status}");
+        Ok(since(began))
+    };
+    Ok(Lateness::of((0..50).map(one).collect::<Result<Vec<_>>>()?))
+}
+
+fn programs_start_as_under_eevdf(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let functions = saturate_from(&sandbox, bench.cpus())?;
+    let base = time_to_run_a_program()?;
+    drop(functions);
+    bench.say(format_args!(
+        "EEVDF: mean {:?}, worst {:?}",
+        base.mean, base.worst
+    ));
+    for options in ["", "--policy learned", "--policy fair"] {
+        let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
+        let functions = saturate_from(&sandbox, bench.cpus())?;
+        sleep(ms(100));
+        bench.say(format_args!("scx_sfs {options}:"));
+        let ours = time_to_run_a_program()?;
+        bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
+        bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        drop(functions);
+        scheduler.finish()?;
+    }
+    Ok(())
 }
 
 fn daemons_have_a_budget(bench: &Bench) -> Result<()> {
