@@ -7,7 +7,8 @@
  * groups, level by level, as the kernel's fair class does. Bandwidth: what a group
  * uses, in FILTER or in FAIR, is charged to it and to those above it that have a
  * quota; when one has used it up, its tasks are parked in a queue of its own until
- * its period is over.
+ * its period is over. Not inside the kernel, where they may hold a lock for which others
+ * would wait as long, but on their way to user mode, as in the kernel's fair class (6.18).
  */
 #ifndef __SFS_GROUP_BPF_H
 #define __SFS_GROUP_BPF_H
@@ -21,8 +22,8 @@
 /* Throttled groups looked at by one run of the timer. */
 #define REVIEW_BATCH	512
 
-/* Tasks released by one call of dispatch(). */
-#define RELEASE_BATCH	64
+/* A run of the timer releases tasks for no longer than this. */
+#define RELEASE_ROUND_NS	(2 * NSEC_PER_MSEC)
 
 /* What nr_active becomes when the group goes: far from 0, whoever counts on. */
 #define GROUP_GONE	(-(1LL << 62))
@@ -30,8 +31,10 @@
 /* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
 #define UNLIMITED_US	(1ULL << 44)
 
-/* The timer looks for periods that are over at least this often, in ns. */
+/* The timer looks for periods that are over at least this often, in ns, and no more often
+ * than this, however many groups are throttled. */
 #define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
+#define RELEASE_PAUSE_NS	NSEC_PER_MSEC
 
 /*
  * A group. active, nr_active and used_ns are added to atomically, counted and
@@ -53,7 +56,6 @@ struct group {
 	s64 used_ns;		/* since then, debts of earlier periods included */
 	u32 throttled;
 	u32 listed;		/* its id is in throttled_groups; exchanged */
-	u32 released;		/* its id is in released_groups; exchanged */
 };
 
 struct {
@@ -64,14 +66,12 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
-/* Ids of groups that are throttled, and of those whose tasks may go on. */
-struct id_queue {
+/* Ids of groups that are throttled. */
+struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 65536);
 	__type(value, u64);
-};
-struct id_queue throttled_groups SEC(".maps");
-struct id_queue released_groups SEC(".maps");
+} throttled_groups SEC(".maps");
 
 struct release_timer {
 	struct bpf_timer timer;
@@ -86,7 +86,6 @@ struct {
 
 static volatile u32 nr_limited;		/* groups with a quota */
 static volatile u32 limits_generation = 1; /* counts the changes of quotas */
-static volatile s32 nr_released;	/* atomic: entries of released_groups */
 
 static struct group *lookup_group(u64 id)
 {
@@ -251,32 +250,6 @@ static void list_throttled(struct group *g, u64 id)
 		bpf_map_push_elem(&throttled_groups, &id, 0);
 }
 
-/* Have the CPUs let the tasks of group @id go on. */
-static void list_released(u64 id)
-{
-	struct group *g = lookup_group(id);
-
-	if (!g || __sync_lock_test_and_set(&g->released, 1))
-		return;
-	__sync_fetch_and_add(&nr_released, 1);
-	bpf_map_push_elem(&released_groups, &id, 0);
-}
-
-/* Return a group whose tasks may go on, or 0. */
-static u64 pop_released(void)
-{
-	struct group *g;
-	u64 id;
-
-	if (bpf_map_pop_elem(&released_groups, &id))
-		return 0;
-	__sync_fetch_and_sub(&nr_released, 1);
-	g = lookup_group(id);
-	if (g)
-		__sync_lock_test_and_set(&g->released, 0);
-	return id;
-}
-
 /* Charge @delta to the groups with a quota, from @id upwards. */
 __verified_once int charge_groups(u64 id, u64 delta, u64 now)
 {
@@ -320,6 +293,90 @@ __verified_once u64 throttled_by(u64 id)
 	return 0;
 }
 
+/* A task's way to user mode, at the end of which it can be held back. */
+struct way_out {
+	struct bpf_task_work work;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);	/* the task's address */
+	__type(value, struct way_out);
+} ways_out SEC(".maps");
+
+/* As kernels from 7.0 on have it, and as 6.18 does. */
+extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_work *work,
+					 void *map, bpf_task_work_callback_t callback)
+	__weak __ksym;
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_task_work *work,
+					      void *map, bpf_task_work_callback_t callback,
+					      void *aux) __weak __ksym;
+
+/*
+ * The task that runs is about to go to user mode. It gives up its CPU, and stops there if
+ * its group still has no quota. A kernel that preempts itself does that in here, inside a
+ * read-side section of RCU Tasks Trace, so that whoever unloads a BPF program waits until
+ * there is quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before
+ * the kick, then the kick is for whoever has it after that, who goes on at once.
+ */
+static int at_way_out(struct bpf_map *map, void *key, void *value)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx || !throttled_by(tctx->limit))
+		return 0;
+	tctx->may_be_held = true;
+	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* Have at_way_out() called by @p. Return 0 if it will be. */
+static int watch_way_out(struct task_struct *p)
+{
+	u64 key = (u64)p;
+	struct way_out fresh = {}, *way = bpf_map_lookup_elem(&ways_out, &key);
+
+	if (!way) {
+		bpf_map_update_elem(&ways_out, &key, &fresh, BPF_NOEXIST);
+		way = bpf_map_lookup_elem(&ways_out, &key);
+	}
+	if (!way)
+		return -ENOMEM;
+	if (bpf_ksym_exists(bpf_task_work_schedule_resume))
+		return bpf_task_work_schedule_resume(p, &way->work, &ways_out, at_way_out);
+	if (bpf_ksym_exists(bpf_task_work_schedule_resume_impl))
+		return bpf_task_work_schedule_resume_impl(p, &way->work, &ways_out, at_way_out,
+							  NULL);
+	return -ENOENT;
+}
+
+/*
+ * @p runs, and its group has no quota. It is held back when it leaves the kernel; where
+ * nobody can tell when that is (before 6.18, or for want of memory) wherever it stops next,
+ * as the fair class of those kernels does. What has been asked already (-EBUSY) may be on
+ * its way out just now.
+ */
+static void hold_back(struct task_struct *p, struct task_ctx *tctx)
+{
+	int err = watch_way_out(p);
+
+	tctx->has_way_out = true;
+	if (err != -EBUSY)
+		tctx->may_be_held = err;
+}
+
+/* @p is gone. */
+static void forget_way_out(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 key = (u64)p;
+
+	if (tctx->has_way_out)
+		bpf_map_delete_elem(&ways_out, &key);
+}
+
 /* Return @turn, or what is left of the nearest quota if that is less. */
 static u64 within_quota(const struct task_ctx *tctx, u64 turn)
 {
@@ -353,9 +410,9 @@ static bool parked_too_long(u64 id, u64 now)
 }
 
 /*
- * Look at one throttled group: let its tasks go on if it has quota again, else have
- * it looked at later. Return when that should be. A task may be parked just after its
- * group has been released, by an enqueue() that had seen it throttled: so a group is
+ * Look at one throttled group. Return 0 if its tasks may go on, else how long they wait
+ * yet. A task may be parked just after its group has been released, by an enqueue() that
+ * had seen it throttled, and there may be more than are released at once: so a group is
  * looked at until nothing is parked.
  */
 static u64 review_throttled(u64 id, u64 now)
@@ -373,24 +430,14 @@ static u64 review_throttled(u64 id, u64 now)
 	if (!g->throttled || !g->quota_ns || g->used_ns < (s64)g->quota_ns ||
 	    parked_too_long(id, now)) {
 		__sync_lock_test_and_set(&g->throttled, 0);
-		list_released(id);
-		return RELEASE_INTERVAL_NS;
+		return 0;
 	}
-	left = g->period_start + g->period_ns - now;
-	return left < RELEASE_INTERVAL_NS ? left : RELEASE_INTERVAL_NS;
+	left = time_delta(g->period_start + g->period_ns, now);
+	return left < RELEASE_PAUSE_NS ? RELEASE_PAUSE_NS : left;
 }
 
-/* Get an idle CPU to look at what has been released; if there is none, the tick
- * of a busy one does. */
-static void kick_for_released(void)
-{
-	const struct cpumask *online = scx_bpf_get_online_cpumask();
-	s32 cpu = scx_bpf_pick_idle_cpu(online, 0);
-
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-	scx_bpf_put_cpumask(online);
-}
+/* Queue the tasks that are parked in group @id where they belong (sfs.bpf.c). */
+int release_group(u64 id, u64 until);
 
 /* Look at the throttled groups, each once: those that stay throttled are listed again
  * behind the others. */
@@ -412,13 +459,13 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
 		when = review_throttled(id, now);
 		bpf_rcu_read_unlock();
+		if (!when)
+			release_group(id, now + RELEASE_ROUND_NS);
 		if (when < next)
 			next = when;
 	}
-	if (nr_released > 0)
-		kick_for_released();
 	if (nr_limited || first)
-		bpf_timer_start(&t->timer, next < NSEC_PER_MSEC / 8 ? NSEC_PER_MSEC / 8 : next, 0);
+		bpf_timer_start(&t->timer, next < RELEASE_PAUSE_NS ? RELEASE_PAUSE_NS : next, 0);
 	return 0;
 }
 

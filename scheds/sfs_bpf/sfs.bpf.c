@@ -106,7 +106,7 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 	if (turn == TURN_SYSTEM)
 		return SYSTEM_SLICE_NS;
 	if (turn == TURN_PROMPT)
-		return within_quota(tctx, tctx->prompt_ns - tctx->turn_used_ns);
+		return prompt_turn_ns(tctx);
 	if (turn == TURN_RANKED)
 		return within_quota(tctx, tctx->slice);
 	return within_quota(tctx, turn == TURN_FILTER && inv ? credit_left(inv) : fair_turn_ns());
@@ -114,11 +114,17 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 
 /* Return the group whose quota keeps @p from running, or 0. What is on its way out
  * is let go: it may hold what others wait for. */
-static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
+static u64 out_of_quota(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (!tctx->limit || is_system(p) || (p->flags & PF_EXITING))
 		return 0;
 	return throttled_by(tctx->limit);
+}
+
+/* Return the same if @p, which does not run, may be held back where it is. */
+static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	return tctx->may_be_held ? out_of_quota(p, tctx) : 0;
 }
 
 /* @p is about to run, without a queue, for a turn of that kind. */
@@ -347,6 +353,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 
 	take_turn(prev, tctx, inv, turn);
 	cctx->turn_is_due = false;
+	tctx->may_be_held = false;
 	cctx->is_short_turn = is_short_turn(tctx);
 	mark_fair_cpu(cpu, turn == TURN_FAIR);
 	if (turn == TURN_FAIR) {
@@ -404,6 +411,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR;	/* it has waited already */
+	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
 	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
@@ -421,23 +429,20 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	kick_idle_cpu(p, pinned);
 }
 
-/* Let the tasks of one group go on that has quota again. */
-__verified_once int release_parked(u64 now)
+/* Let the tasks of group @id go on, which has quota again, until the time is @until. */
+__verified_once int release_group(u64 id, u64 until)
 {
 	struct task_struct *p;
-	int looked_at = 0;
-	u64 id = pop_released();
 
-	__sink(looked_at);
-	if (!id)
-		return 0;
+	bpf_rcu_read_lock();	/* to 6.16 the timer is as sleepable as what set it up */
 	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
-		if (++looked_at > RELEASE_BATCH) {
-			list_released(id);
+		u64 now = clock_now();
+
+		if (now > until)
 			break;
-		}
 		release_task(BPF_FOR_EACH_ITER, p, now);
 	}
+	bpf_rcu_read_unlock();
 	return 0;
 }
 
@@ -468,8 +473,6 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_running(prev, tctx, inv, tctx->turn, cctx);
 		return;
 	}
-	if (nr_released > 0)
-		release_parked(now);
 	if (loader_is_late(now)) {
 		relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, now);
 		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
@@ -545,6 +548,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	tctx->stopped_on = -1;
 	tctx->waits_since = 0;
 	tctx->charged_ns = p->se.sum_exec_runtime;
+	if (out_of_quota(p, tctx))
+		hold_back(p, tctx);
 }
 
 /* Return true if @p, which runs on @cpu, must give it up before its slice ends. */
@@ -582,8 +587,12 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		return;
 	inv = meet_runnable(p, tctx, false, now);	/* it may have been moved */
 	charge(p, tctx, inv);
-	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx) || nr_released > 0)
+	if (out_of_quota(p, tctx))
+		hold_back(p, tctx);
+	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx))
 		scx_bpf_task_set_slice(p, 0);
+	else if (prompt_goes_on(tctx, cpu))
+		scx_bpf_task_set_slice(p, prompt_turn_ns(tctx));
 	if (tctx->turn == TURN_RANKED && inv) {
 		look_up_rank(tctx, inv);
 		set_running(cpu, tctx->rank, tctx->deadline);
@@ -622,9 +631,10 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (cctx)
 		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
-	if (!runnable)
-		end_activity(tctx);
-	if (runnable || !inv)
+	if (runnable)
+		return;
+	end_activity(tctx);
+	if (!inv)
 		return;
 	if (p->__state == SFS_TASK_DEAD)
 		leave_invocation(p, tctx, inv);
@@ -712,7 +722,10 @@ void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_a
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
 
-	if (!tctx || !args->cancelled)
+	if (!tctx)
+		return;
+	forget_way_out(p, tctx);
+	if (!args->cancelled)
 		return;
 	inv = lookup_invocation(p, tctx);
 	if (inv)

@@ -258,6 +258,8 @@ struct task_ctx {
 	bool present;		/* counted in nr_present */
 	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
+	bool has_way_out;	/* in ways_out */
+	bool may_be_held;	/* it holds nothing of the kernel's, or nobody can tell */
 };
 
 struct {

@@ -1,8 +1,10 @@
 //! Control groups: cpu.weight and cpu.max.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use anyhow::{ensure, Result};
+use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
 
 use crate::case::{since, Bench, Case, Skip};
@@ -52,6 +54,11 @@ pub const CASES: &[Case] = &[
         name: "quota_does_not_prolong_overload",
         about: "functions that wait for quota, with credit, are no demand on FILTER",
         run: quota_does_not_prolong_overload,
+    },
+    Case {
+        name: "quota_holds_nobody_inside_the_kernel",
+        about: "others wait for a lock that a group without quota holds as long as under EEVDF",
+        run: quota_holds_nobody_inside_the_kernel,
     },
     Case {
         name: "quota_leaves_others_alone",
@@ -288,7 +295,7 @@ fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
     let scheduler = load_with_quotas(bench, "--slice-us 10000")?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "1000 100000")?;
-    // Half a minute's worth of waiting for quota, far from the end of their credit.
+    // A wait of 22 s for quota with 4 CPUs, far from the end of their credit.
     let waiting = (0..6 * bench.cpus()).map(|_| Process::spawn_in(&group, |r| r.burn(ms(9))));
     let waiting = waiting.collect::<Result<Vec<_>>>()?;
     sleep(ms(300));
@@ -304,6 +311,44 @@ fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
     group.set("cpu.max", "max")?;
     drop(waiting);
     scheduler.finish()
+}
+
+/// Returns the longest of 100 writes of a byte to a file, which another process writes in
+/// pieces of 4 MiB, in a group with a twentieth of a CPU. Each write has the file's lock.
+fn longest_write_beside(group: &Cgroup) -> Result<Duration> {
+    let path = std::env::temp_dir().join("contended");
+    let file = File::create(&path).context("cannot make a file")?;
+    let piece = vec![0; 4 << 20];
+    let writer = Process::spawn_in(group, |report| {
+        while !report.is_stopped() && file.write_all_at(&piece, 0).is_ok() {}
+    })?;
+    sleep(ms(200));
+    let mut longest = Duration::ZERO;
+    for _ in 0..100 {
+        sleep(ms(10));
+        let began = now();
+        file.write_all_at(&[0], 0).context("cannot write")?;
+        longest = longest.max(since(began));
+    }
+    drop(writer);
+    std::fs::remove_file(&path).context("cannot remove it")?;
+    Ok(longest)
+}
+
+fn quota_holds_nobody_inside_the_kernel(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "5000 100000")?;
+    let base = longest_write_beside(&group)?;
+    bench.say(format_args!("EEVDF: {base:?}"));
+    for options in [ALL_FAIR, "--slice-us 5000000 --no-overload"] {
+        let scheduler = load_with_quotas(bench, options)?;
+        let longest = longest_write_beside(&group)?;
+        // A tick is 4 ms. Before 6.18 EEVDF holds a task back wherever it is, and so do we.
+        bench.at_most(options, longest, base * 3 / 2 + ms(8))?;
+        scheduler.finish()?;
+    }
+    Ok(())
 }
 
 fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
