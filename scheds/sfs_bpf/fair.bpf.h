@@ -225,10 +225,11 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
  */
 static u64 fair_first_queue(s32 cpu, u64 *vtime)
 {
-	struct task_struct *shared = first_of(DSQ_FAIR);
-	struct task_struct *pinned = NULL;
+	struct task_struct *shared = NULL, *pinned = NULL;
 	u64 dsq = 0;
 
+	if (scx_bpf_dsq_nr_queued(DSQ_FAIR) > 0)
+		shared = first_of(DSQ_FAIR);
 	if (scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu)) > 0)
 		pinned = first_of(DSQ_FAIR_CPU(cpu));
 	if (shared) {

@@ -200,16 +200,18 @@ static bool filter_head_waiting(s32 cpu)
 __verified_once bool filter_dispatch(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	bool pinned;
 	u64 first;
 
 	if (!cctx)
 		return false;
 	first = first_shard_queue(cpu, cctx);
-	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 &&
-	    head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(first) &&
+	pinned = scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0;
+	if (pinned && head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(first) &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))
 		return true;
-	return shards_dispatch(cpu, first) || scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0);
+	return shards_dispatch(cpu, first) ||
+	       (pinned && scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0));
 }
 
 #endif /* __SFS_FILTER_BPF_H */

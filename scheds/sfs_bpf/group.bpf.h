@@ -98,7 +98,7 @@ static u64 group_of(struct task_struct *p)
 {
 	if (!bpf_core_field_exists(p->sched_task_group))
 		return 0;
-	return BPF_CORE_READ(p, sched_task_group, css.cgroup, kn, id);
+	return p->sched_task_group->css.cgroup->kn->id;
 }
 
 /* ------------------------------------------------------------------ weight

@@ -340,8 +340,11 @@ __verified_once bool ranked_head_waiting(s32 cpu)
  * there is one. */
 __verified_once bool ranked_dispatch(s32 cpu)
 {
-	u64 deadline, first = ranked_first_queue(cpu, &deadline);
+	u64 deadline, first;
 
+	if (policy != SFS_POLICY_LEARNED)
+		return false;
+	first = ranked_first_queue(cpu, &deadline);
 	if (!first)
 		return false;
 	return scx_bpf_dsq_move_to_local(first, 0) ||
