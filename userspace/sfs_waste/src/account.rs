@@ -25,7 +25,8 @@ pub struct Waiter {
 pub struct Event {
     /// When, in ns of a clock that does not go back.
     pub at_ns: u64,
-    /// Who begins to wait: who wakes up, or who is taken off the CPU.
+    /// Who begins to wait: who wakes up, or who is taken off the CPU; or who waits already,
+    /// and may use other CPUs from now on.
     pub waits: Option<Waiter>,
     /// The CPU that is switched and the thread that gets it, 0 if it idles from now on.
     pub switch: Option<(usize, i32)>,
@@ -141,11 +142,30 @@ impl Account {
         }
         match event.waits {
             Some(waiter) if waiter.cpus == Cpus::default() => self.end_wait(waiter.thread, now),
-            Some(waiter) => {
-                self.waiting.entry(waiter.thread).or_insert((now, waiter));
-            }
+            Some(waiter) => self.wait(waiter, now),
             None => {}
         }
+    }
+
+    /// `waiter` begins to wait, or goes on with other CPUs. Then those count that it might
+    /// have used all the time; if there are none, its wait begins anew.
+    fn wait(&mut self, waiter: Waiter, now: u64) {
+        let Some((since, before)) = self.waiting.get(&waiter.thread) else {
+            self.waiting.insert(waiter.thread, (now, waiter));
+            return;
+        };
+        let cpus = std::array::from_fn(|word| before.cpus[word] & waiter.cpus[word]);
+        if cpus == before.cpus {
+            return;
+        }
+        let since = *since;
+        self.end_wait(waiter.thread, now);
+        let (since, cpus) = match cpus {
+            none if none == Cpus::default() => (now, waiter.cpus),
+            cpus => (since, cpus),
+        };
+        let waiter = Waiter { cpus, ..waiter };
+        self.waiting.insert(waiter.thread, (since, waiter));
     }
 
     fn switch(&mut self, cpu: usize, thread: i32, now: u64) {
@@ -309,6 +329,42 @@ mod tests {
             switch(9 * MS, 0, 8),
         ]);
         assert_eq!(report.wasted_ns(), 0);
+    }
+
+    #[test]
+    fn who_may_use_other_cpus_wastes_those_no_longer_that_it_had() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(0, 8, ANYWHERE),
+            wake(MS, 8, [1, 0, 0, 0]),
+            switch(9 * MS, 0, 8),
+        ]);
+        assert_eq!(report.longest_ns(), MS);
+    }
+
+    #[test]
+    fn who_may_use_one_cpu_after_the_other_waits_anew() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(0, 8, [1, 0, 0, 0]),
+            wake(4 * MS, 8, [2, 0, 0, 0]),
+            switch(9 * MS, 1, 8),
+        ]);
+        assert_eq!(report.longest_ns(), 5 * MS);
+    }
+
+    #[test]
+    fn who_is_confined_as_before_waits_on() {
+        let report = report(vec![
+            switch(0, 0, 7),
+            switch(0, 1, 0),
+            wake(0, 8, ANYWHERE),
+            wake(4 * MS, 8, ANYWHERE),
+            switch(9 * MS, 0, 8),
+        ]);
+        assert_eq!(report.longest_ns(), 9 * MS);
     }
 
     #[test]

@@ -21,7 +21,7 @@ enum sfs_waste_consts {
 	SFS_WASTE_NONE = -1,
 };
 
-/* A context switch, a wake-up, or a change of control group. */
+/* A context switch, a wake-up, or a change of control group or of CPUs. */
 struct sfs_waste_event {
 	u64 at_ns;			/* CLOCK_MONOTONIC */
 	u64 cpus[SFS_WASTE_CPU_WORDS];	/* those that the task `waits` may use; none: it no

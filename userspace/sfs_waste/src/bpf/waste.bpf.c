@@ -53,17 +53,17 @@ static bool should_run(struct task_struct *p)
 	return p->pid && p->prio >= MAX_RT_PRIO && !may_be_throttled(p);
 }
 
-/* Return true if @p has not left its CPU. The field is as wide as the kernel has it. */
-static bool is_on_cpu(struct task_struct *p)
-{
-	u64 on_cpu = 0;
-	u32 size = bpf_core_field_size(p->on_cpu);
-
-	if (size > sizeof(on_cpu))
-		return false;
-	bpf_probe_read_kernel(&on_cpu, size, (void *)p + bpf_core_field_offset(p->on_cpu));
-	return on_cpu;
-}
+/* Return a small field of @p's, as wide as the kernel has it. */
+#define small_field(p, field)								\
+({											\
+	u64 value = 0;									\
+	u32 size = bpf_core_field_size((p)->field);					\
+											\
+	if (size <= sizeof(value))							\
+		bpf_probe_read_kernel(&value, size,					\
+				      (void *)(p) + bpf_core_field_offset((p)->field));	\
+	value;										\
+})
 
 /* Note the CPUs that @p may use. A section that disables migration leaves the mask. */
 static void note_cpus(struct sfs_waste_event *event, struct task_struct *p)
@@ -101,12 +101,12 @@ static void note_waiting(struct sfs_waste_event *event, struct task_struct *p)
 	bpf_probe_read_kernel(event->comm, sizeof(event->comm), p->comm);
 }
 
-static int wakes_up(struct task_struct *p)
+/* @p waits for a CPU, from now on or as before. One that has not left its CPU yet does not. */
+static int waits(struct task_struct *p)
 {
 	struct sfs_waste_event *event;
 
-	/* One that has not left its CPU yet does not wait for one. */
-	if (!watching || is_on_cpu(p) || !should_run(p))
+	if (!watching || small_field(p, on_cpu) || !should_run(p))
 		return 0;
 	event = new_event();
 	if (!event)
@@ -119,13 +119,20 @@ static int wakes_up(struct task_struct *p)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *p)
 {
-	return wakes_up(p);
+	return waits(p);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *p)
 {
-	return wakes_up(p);
+	return waits(p);
+}
+
+/* A task has been given other CPUs; what every class of scheduling calls. */
+SEC("fexit/set_cpus_allowed_common")
+int BPF_PROG(on_affinity, struct task_struct *p)
+{
+	return small_field(p, on_rq) ? waits(p) : 0;
 }
 
 /*
