@@ -128,8 +128,9 @@ impl<'a> Bench<'a> {
     ///
     /// They are not demoted.
     pub fn demoted_hogs(&self, scheduler: &Scheduler) -> Result<Vec<Process>> {
+        let before = scheduler.stats()?.demotions;
         let hogs = self.each_cpu(|_| Process::hog())?;
-        let demoted = hogs.len() as u64;
+        let demoted = before + hogs.len() as u64;
         scheduler.wait_for("the hogs' demotion", |stats| stats.demotions >= demoted)?;
         Ok(hogs)
     }
