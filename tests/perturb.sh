@@ -15,7 +15,7 @@ listed() {
 # names KIND: prints those of them that need a machine of this kind; plain: any.
 names() {
 	case $1 in
-	plain) grep -vxF -f <(names disk && names suspend) <<<"$everything" || true ;;
+	plain) grep -vxF -f <(for kind in $KINDS_APART; do names "$kind"; done) <<<"$everything" || true ;;
 	*) listed --apart "$1" ;;
 	esac
 }
@@ -25,7 +25,7 @@ plan() {
 	local perturbation kind number
 	for ((perturbation = $1; perturbation <= $2; perturbation++)); do
 		number=0
-		for kind in plain disk suspend; do
+		for kind in plain $KINDS_APART; do
 			while read -r cases; do
 				[[ -z $cases ]] || echo "$perturbation $((++number)) $kind $cases"
 			done < <(names "$kind" | xargs -r -n "$CASES_OF_A_SAMPLE")

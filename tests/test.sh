@@ -16,7 +16,7 @@ stub() {
 	chmod 755 "$1"
 }
 
-# Eight cases and one with a disk. What is called bad fails under perturbation 2, skips
+# Eight cases and one with a disk; three that waste CPU time are run by name. What is called bad fails under perturbation 2, skips
 # elsewhere; a guest with a case called crash ends in the middle under perturbation 3.
 fresh_tree() {
 	rm -rf "${tree:?}"/*
@@ -30,7 +30,7 @@ fresh_tree() {
 			case $word in
 			nosuch) echo 'Bail out! there is no case "nosuch"' && exit 1 ;;
 			--list | --apart) ;;
-			disk | suspend) apart=$word ;;
+			disk | suspend | isolcpus) apart=$word ;;
 			*) wanted+=("$word") ;;
 			esac
 		done
@@ -47,7 +47,7 @@ fresh_tree() {
 				[[ $* =~ --perturb\ ([0-9]+) ]] && perturbation=${BASH_REMATCH[1]}
 				while [[ $1 != sfs_behaviour ]]; do shift; done
 				shift
-				[[ $1 != --apart ]] || shift 2
+				[[ $1 != --apart && $1 != --part ]] || shift 2
 				number=0 status=0
 				echo "1..$#"
 				for one; do
@@ -58,7 +58,11 @@ fresh_tree() {
 					crash.3) exit 125 ;;
 					*) echo "ok $number - $one # about it" ;;
 					esac
+					[[ $one != *slow ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.01 at once'
+					[[ $one != quick ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.00 at once'
+					echo '#   1.0 s'
 				done
+				((status)) || echo "$# passed, 0 failed, 0 skipped"
 				exit "$status"
 			END2
 		)
@@ -105,4 +109,11 @@ check 'another build wants another folder' says 'take another folder' 2 --pertur
 check 'so do other cases' says 'take another folder' 2 --perturb 2 --out "$tree/out" b
 check 'no such case' says 'there is no case "nosuch"' 2 --perturb 2 nosuch
 check 'no number' says "takes a number from 1 to 9999, not 'many'" 2 --perturb many
+fresh_tree
+echo 'also_slow: nobody knows why' >"$tree/tests/waste"
+check 'a wait for longer than a tick beside an idle CPU fails a case' \
+	says 'not ok 2 - slow # about it' 1 --jobs 1 a slow quick
+check 'it is counted' says '2 passed, 1 failed, 0 skipped' 1 --jobs 1 a slow quick
+check 'but not if it is listed' says '2 passed, 0 failed, 0 skipped' 0 --jobs 1 also_slow quick
+
 conclude_checks
