@@ -32,6 +32,7 @@ use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
 use crate::learn::Ranking;
 use crate::left_out::LeftOut;
 use crate::options::Options;
+use crate::preflight::isolated_cpus;
 use crate::shards;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
@@ -70,10 +71,21 @@ impl<'object> KernelHalf<'object> {
         try_set_rlimit_infinity();
         set_print(Some((PrintLevel::Debug, keep_libbpf_message)));
         let result = Self::open_load_attach(options, cpus, slice, sandboxes, object);
-        if result.is_err() {
-            show_libbpf_messages();
+        match isolated_cpus() {
+            Some(cpus) if result.is_err() => result.with_context(|| {
+                format!(
+                    "the kernel takes no sched_ext scheduler while its command line isolates \
+                     CPUs (isolcpus={cpus}): isolate them in a cpuset partition instead \
+                     (cpuset.cpus.partition)"
+                )
+            }),
+            _ => {
+                if result.is_err() {
+                    show_libbpf_messages();
+                }
+                result
+            }
         }
-        result
     }
 
     fn open_load_attach(

@@ -13,6 +13,7 @@ use tracing::debug;
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 const STATE: &str = "/sys/kernel/sched_ext/state";
+const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Checks that this kernel, and this user, can load the scheduler.
@@ -97,6 +98,14 @@ fn may_load() -> Result<bool> {
         }
         None => geteuid().is_root(),
     })
+}
+
+/// Returns the CPUs that the kernel's command line keeps out of load balancing, as a list
+/// of ranges, if there are any.
+pub fn isolated_cpus() -> Option<String> {
+    let cpus = fs::read_to_string(ISOLATED).ok()?;
+    let cpus = cpus.trim();
+    (!cpus.is_empty()).then(|| cpus.to_string())
 }
 
 fn kernel_release() -> String {

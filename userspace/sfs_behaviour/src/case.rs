@@ -26,7 +26,7 @@ pub struct Case {
 }
 
 /// The kinds of cases that need a machine of their own.
-pub const APART: [&str; 2] = ["disk", "suspend"];
+pub const APART: [&str; 3] = ["disk", "suspend", "isolcpus"];
 
 impl Case {
     /// Returns its kind if it needs a machine of its own: what its name begins with.

@@ -33,6 +33,16 @@ pub fn enable_memory_controller() -> Result<()> {
     fs::write(file, "+memory").map_err(|_| Skip("the kernel has no controller for memory").into())
 }
 
+/// Has groups below the root confine tasks to CPUs.
+///
+/// # Errors
+///
+/// [`Skip`]: the kernel has no such controller.
+pub fn enable_cpuset_controller() -> Result<()> {
+    let file = Path::new(ROOT).join("cgroup.subtree_control");
+    fs::write(file, "+cpuset").map_err(|_| Skip("the kernel has no controller for cpusets").into())
+}
+
 /// A control group. Dropping it removes it, and those below it; what runs in it
 /// goes to the root.
 pub struct Cgroup {

@@ -32,7 +32,8 @@ const USAGE: &str =
   --list          prints the cases and exits
   --apart KIND    runs those cases only that need a machine of their own; without this
                   option they are not run. disk: with a disk, /dev/nvme0n1, that loses
-                  what is on it; suspend: that may be suspended, in real time
+                  what is on it; suspend: that may be suspended, in real time; isolcpus: with
+                  CPUs that the kernel's command line isolates
   --part I/N      runs every Nth of the cases only, from the Ith on (1 to N)
   --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
   CASE            runs these cases only; a trailing * stands for anything
@@ -170,7 +171,7 @@ impl Options {
                     let kind = arguments
                         .next()
                         .filter(|kind| APART.contains(&kind.as_str()));
-                    options.apart = Some(kind.context("--apart needs disk or suspend")?);
+                    options.apart = Some(kind.context("--apart needs disk, suspend or isolcpus")?);
                 }
                 "--part" => {
                     let part = arguments.next().context("--part needs I/N")?;

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use nix::unistd::Pid;
 
 use crate::case::{since, Bench, Case, Skip};
+use crate::cgroup::{enable_cpuset_controller, Cgroup};
 use crate::clock::{burn, ms, now, sleep, wait_until};
 use crate::process::{as_real_time, chain_on, confine, pin_self, set_nice, Process, PATIENCE};
 use crate::report::Report;
@@ -58,6 +60,16 @@ pub const CASES: &[Case] = &[
         name: "suspend_and_resume",
         about: "the machine sleeps (S3) under load: the loader restarts, no task is lost",
         run: suspend_and_resume,
+    },
+    Case {
+        name: "isolated_cpu_is_left_alone",
+        about: "a process on a CPU of an isolated partition is not disturbed by a saturated rest",
+        run: isolated_cpu_is_left_alone,
+    },
+    Case {
+        name: "isolcpus_are_refused_with_a_reason",
+        about: "where the kernel's command line isolates CPUs, the loader says what to do",
+        run: isolcpus_are_refused_with_a_reason,
     },
 ];
 
@@ -344,4 +356,57 @@ fn suspend_and_resume(bench: &Bench) -> Result<()> {
     Process::burner(ms(5))?.wait()?;
     drop(tasks);
     scheduler.finish()
+}
+
+/// Saturates all CPUs but `cpu` with functions, under each policy, and expects that none of
+/// them runs there, and that what `start` starts there is not disturbed.
+fn is_left_alone(bench: &Bench, cpu: usize, start: impl Fn() -> Result<Process>) -> Result<()> {
+    for policy in ["sfs", "learned", "fair"] {
+        let scheduler = bench.load(&format!("--policy {policy}"))?;
+        let rest = (0..3 * bench.cpus()).map(|_| Process::hog());
+        let rest = rest.collect::<Result<Vec<_>>>()?;
+        let isolated = start()?;
+        sleep(ms(300));
+        let before = isolated.cpu();
+        isolated.forget_gap();
+        for _ in 0..100 {
+            sleep(ms(10));
+            let intruder = rest.iter().find(|process| process.cpu_number() == cpu);
+            ensure!(intruder.is_none(), "a function ran on the isolated CPU");
+        }
+        let used = isolated.cpu() - before;
+        bench.say(format_args!("{policy}: {used:?} of CPU in a second"));
+        bench.at_most("without its CPU", isolated.longest_gap(), ms(4))?;
+        ensure!(used >= ms(990), "it got {used:?} in a second");
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+fn isolated_cpu_is_left_alone(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    enable_cpuset_controller()?;
+    let last = bench.cpus() - 1;
+    let group = Cgroup::new("isolated")?;
+    group.set("cpuset.cpus", &last.to_string())?;
+    group.set("cpuset.cpus.partition", "isolated")?;
+    is_left_alone(bench, last, || {
+        Process::spawn_in(&group, |report| report.burn(PATIENCE))
+    })
+}
+
+fn isolcpus_are_refused_with_a_reason(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    let isolated = fs::read_to_string("/sys/devices/system/cpu/isolated")?;
+    ensure!(!isolated.trim().is_empty(), "no CPU is isolated");
+    let output = Command::new(bench.program()).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    bench.say(said.trim());
+    ensure!(
+        output.status.code() == Some(1) && said.contains("isolcpus=1"),
+        "{}",
+        output.status
+    );
+    ensure!(state() == "disabled", "something is loaded");
+    Ok(())
 }
