@@ -26,12 +26,13 @@ SETS_matrix := vm
 SETS_stress := vm stress
 SETS_bench := vm
 SETS_paper := vm
+SETS_parity := vm
 SETS_platforms := vm platforms
 SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-full matrix stress bench peers paper platforms microbench lint audit install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-full matrix stress bench peers parity paper platforms microbench lint audit install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,9 @@ bench: build ## any schedulers on any workload; variables: see scripts/bench
 
 peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
 	@scripts/peers $(NAME)
+
+parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md)
+	@scripts/parity $(ROWS)
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

@@ -371,6 +371,33 @@ ci_adds_up() {
     [[ $output == *'CI is 1'* && $(tail -n 1 <<<"$output") == '7 passed, 0 failed, 3 skipped' ]]
 }
 
+# parity_table CPUS: what scripts/parity makes of results in $work/parity.
+parity_table() {
+    OUT=$work/parity SCHEDULERS='eevdf sfs' CPUS=$1 "$here/parity" --table
+}
+
+# A time that is halved counts twice, a rate that is halved counts half.
+parity_divides() {
+    local table
+    mkdir -p "$work/parity"
+    printf '%s\n' 'a/rate 100 ops/s' 'a/time 100 us' 'gone 5 ops/s' 'never - no such stressor' >"$work/parity/4-eevdf"
+    printf '%s\n' 'a/time 50 us' 'a/rate 50 ops/s' 'gone - the guest ended with 124' >"$work/parity/4-sfs"
+    echo 6.18.15-amd64 >"$work/parity/kernel"
+    table=$(parity_table 4) || return 1
+    echo "$table"
+    [[ $table == *'Linux 6.18.15-amd64'* && $table == *'| a/rate | 100 ops/s | **0.50** |'* && $table == *'| a/time | 100 us | 2.00 |'* &&
+        $table == *'| gone | 5 ops/s | none |'* && $table == *'| geometric mean | | 1.000 |'* &&
+        $table == *'Without a value under EEVDF: never'* && $(<"$work/parity/table.md") == "$table" ]]
+}
+
+parity_refuses() {
+    local message
+    message=$("$here/parity" --nonsense 2>&1) && return 1
+    [[ $message == *"unknown option '--nonsense'"* ]] || return 1
+    message=$(CPUS=many parity_table many 2>&1) && return 1
+    [[ $message == *"CPUS takes numbers"* ]]
+}
+
 check 'find-clang prefers the newest' finds_newest_clang
 check 'find-clang takes a plain clang' finds_plain_clang
 check 'find-clang passes over a clang without BPF' passes_over_clang_without_bpf
@@ -390,7 +417,7 @@ check 'setup-host admits that it does not know a host' admits_other_hosts
 check_as_root 'setup-host installs only the sets asked for' installs_only_the_sets_asked_for
 check 'setup-host wants a recent Rust' wants_recent_rust
 check 'setup-host refuses unknown sets' refuses_unknown_sets
-for target in build demo test test-unit test-vm test-full matrix stress bench peers paper platforms microbench lint audit; do
+for target in build demo test test-unit test-vm test-full matrix stress bench peers parity paper platforms microbench lint audit; do
     check_as_root "make $target sets up before it builds" sets_up_first "$target"
 done
 check_as_root 'make asks users once for all that is missing' asks_once_for_all
@@ -398,6 +425,8 @@ check 'cargo-test takes what was skipped off what has passed' counts_skips
 check 'what is skipped and not listed fails with CI' unlisted_skips_fail
 check 'a script that skips something unlisted fails with CI' scripts_that_skip_fail
 check 'the count of CI is that of all parts' ci_adds_up
+check 'parity divides rates and times' parity_divides
+check 'parity refuses what it does not know' parity_refuses
 if command -v shellcheck >/dev/null; then
     check 'scripts pass shellcheck' scripts_pass_shellcheck
 else

@@ -1,10 +1,16 @@
 //! Crowds of tasks that keep a machine in a state worth measuring: queues of a given
-//! length, many sleepers, arrivals at a rate, groups that exchange messages. For
-//! `scripts/overhead` and `tests/stress`; as root, in a virtual machine.
+//! length, many sleepers, arrivals at a rate, groups that exchange messages, rings that hand
+//! a token on, clients and servers. For `scripts/overhead`, `scripts/parity` and
+//! `tests/stress`; as root, in a virtual machine.
 
 mod arrivals;
 mod costs;
+mod crew;
+mod handoffs;
+mod keystrokes;
+mod latency;
 mod messages;
+mod requests;
 mod sleepers;
 mod system;
 mod turns;
@@ -13,6 +19,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+use handoffs::Through;
 
 /// A crowd of tasks to measure a scheduler with.
 #[derive(Debug, Parser)]
@@ -82,6 +90,47 @@ enum Crowd {
         #[arg(long, default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         messages: u32,
     },
+    /// A token that goes round rings of processes. Prints the handoffs a second.
+    Handoffs {
+        /// What it goes through.
+        #[arg(long, value_enum, default_value = "pipe")]
+        through: Through,
+        /// Rings, each with a token of its own.
+        #[arg(long, default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rings: u32,
+        /// Processes of a ring.
+        #[arg(long, default_value = "2", value_parser = clap::value_parser!(u32).range(2..=1000))]
+        tasks: u32,
+        /// Times that each token goes round.
+        #[arg(long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+        rounds: u32,
+    },
+    /// Clients that ask, each a server of its own, through Unix sockets. Prints mean, 99th
+    /// percentile and longest time to the answer, in microseconds.
+    Requests {
+        /// Clients, and as many servers.
+        #[arg(long, default_value = "4", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        clients: u32,
+        /// Requests of each client.
+        #[arg(long, default_value = "200", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        requests: u32,
+        /// CPU time of the server for a request, in microseconds.
+        #[arg(long, default_value = "200", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+        service_us: u64,
+        /// Time between an answer and the next request, in microseconds.
+        #[arg(long, default_value = "2000", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+        think_us: u64,
+    },
+    /// Somebody who types into a program that answers each key, through a pseudoterminal.
+    /// Prints mean, 99th percentile and longest time to the answer, in microseconds.
+    Keystrokes {
+        /// Keys.
+        #[arg(long, default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        keys: u32,
+        /// Milliseconds between them.
+        #[arg(long, default_value = "20", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        pause_ms: u64,
+    },
 }
 
 /// How a turn ends.
@@ -123,6 +172,26 @@ fn main() -> ExitCode {
             pairs,
             messages,
         } => messages::run(groups, pairs, messages),
+        Crowd::Handoffs {
+            through,
+            rings,
+            tasks,
+            rounds,
+        } => handoffs::run(through, rings, tasks, rounds),
+        Crowd::Requests {
+            clients,
+            requests,
+            service_us,
+            think_us,
+        } => requests::run(requests::Load {
+            clients,
+            requests,
+            service: Duration::from_micros(service_us),
+            think: Duration::from_micros(think_us),
+        }),
+        Crowd::Keystrokes { keys, pause_ms } => {
+            keystrokes::run(keys, Duration::from_millis(pause_ms))
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
