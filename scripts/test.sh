@@ -380,13 +380,13 @@ parity_table() {
 parity_divides() {
     local table
     mkdir -p "$work/parity"
-    printf '%s\n' 'a/rate 100 ops/s' 'a/time 100 us' 'gone 5 ops/s' 'never - no such stressor' >"$work/parity/4-eevdf"
+    printf '%s\n' 'a/rate 100 ops/s' 'a/time 100 us' 'gone 5 ops/s' 'not/yet 5 ops/s' 'never - no such stressor' >"$work/parity/4-eevdf"
     printf '%s\n' 'a/time 50 us' 'a/rate 50 ops/s' 'gone - the guest ended with 124' >"$work/parity/4-sfs"
     echo 6.18.15-amd64 >"$work/parity/kernel"
     table=$(parity_table 4) || return 1
     echo "$table"
     [[ $table == *'Linux 6.18.15-amd64'* && $table == *'| a/rate | 100 ops/s | **0.50** |'* && $table == *'| a/time | 100 us | 2.00 |'* &&
-        $table == *'| gone | 5 ops/s | none |'* && $table == *'| geometric mean | | 1.000 |'* &&
+        $table == *'| gone | 5 ops/s | none |'* && $table == *'| not/yet | 5 ops/s |  |'* && $table == *'| geometric mean | | 1.000 |'* &&
         $table == *'Without a value under EEVDF: never'* && $(<"$work/parity/table.md") == "$table" ]]
 }
 
