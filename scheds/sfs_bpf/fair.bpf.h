@@ -33,13 +33,16 @@ static volatile u64 fair_vtime_now;
 /* A turn in fair-only mode is this much shorter than in FILTER mode. */
 #define FAIR_ONLY_TURN_FRACTION	5
 
-/* Return how many tasks wait in FAIR and may run on @cpu. */
-static u32 fair_waiting(s32 cpu)
+/* Return how many tasks wait in FAIR, but for those that one CPU alone may run. */
+static u32 fair_waiting(void)
 {
-	s32 shared = scx_bpf_dsq_nr_queued(DSQ_FAIR);
-	s32 pinned = scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu));
+	return queue_length(DSQ_FAIR) + queue_length(DSQ_OUTSIDE);
+}
 
-	return (shared > 0 ? shared : 0) + (pinned > 0 ? pinned : 0);
+/* Return how many of those that one CPU alone may run wait for @cpu. */
+static u32 fair_waiting_for(s32 cpu)
+{
+	return queue_length(DSQ_FAIR_CPU(cpu)) + queue_length(DSQ_OUTSIDE_CPU(cpu));
 }
 
 /* Return the time that each waiting task may take for FAIR's round to end
@@ -56,8 +59,7 @@ static u64 fair_round_share(u32 waiting)
  */
 static u64 fair_turn_ns(void)
 {
-	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_FAIR);
-	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+	u64 share = fair_round_share(fair_waiting());
 	u64 turn = fair_slice_ns;
 
 	if (mode == SFS_MODE_FAIR_ONLY || policy == SFS_POLICY_FAIR)
@@ -71,6 +73,14 @@ static u64 fair_due_interval(u32 waiting)
 	u64 share = fair_round_share(waiting), half = fair_max_wait_ns / 2;
 
 	return share < half ? share : half;
+}
+
+/* Return the length of a turn before which FILTER waits. */
+static u64 due_turn_ns(const struct task_ctx *tctx)
+{
+	u64 turn = fair_max_wait_ns / FAIR_DUE_TURN_FRACTION;
+
+	return tctx ? within_quota(tctx, turn) : turn;
 }
 
 /* @p is to run in FAIR: find out with which weight. */
@@ -119,8 +129,7 @@ static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
  */
 static u64 fair_turns_ahead(const struct task_ctx *tctx)
 {
-	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_FAIR);
-	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+	u64 share = fair_round_share(fair_waiting());
 	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
 	u64 usual = FAIR_TURNS_AHEAD * fair_slice_ns;
 	u64 most = own > usual ? own : usual;
@@ -155,12 +164,19 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 	return vtime;
 }
 
+/* Return the queue of FAIR in which @p is to wait; @pinned is the one CPU that it may
+ * use, or -1. What is no function has queues of its own (prompt.bpf.h). */
+static u64 fair_queue_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
+{
+	if (!tctx || is_function(p, tctx))
+		return pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned);
+	return pinned < 0 ? DSQ_OUTSIDE : DSQ_OUTSIDE_CPU(pinned);
+}
+
 /* Queue @p in FAIR, and get an idle CPU to look. */
 static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p);
-	u64 dsq = pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned);
-
 	u64 turn = fair_turn_ns();
 
 	if (tctx) {
@@ -171,8 +187,10 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 	}
 	if (pinned >= 0)
 		count(SFS_PINNED);
-	scx_bpf_dsq_insert_vtime(p, dsq, turn, fair_vtime_of(p, tctx), enq_flags);
-	kick_idle_cpu(p, pinned);
+	scx_bpf_dsq_insert_vtime(p, fair_queue_for(p, tctx, pinned), turn, fair_vtime_of(p, tctx),
+				 enq_flags);
+	if (!kick_idle_cpu(p, pinned) && tctx && (enq_flags & SCX_ENQ_WAKEUP))
+		preempt_for_outside(p, tctx, now);
 }
 
 /* A FAIR task starts to run: virtual time has come to where it was queued. */
@@ -182,16 +200,16 @@ static void fair_running(const struct task_struct *p)
 		fair_vtime_now = p->scx.dsq_vtime;
 }
 
-/* Return how long the first task of @dsq has waited; 0 if there is none. */
-static u64 head_wait(u64 dsq, u64 now)
+/* Return @dsq if its head has waited for longer than @longest, which is then how long; else
+ * @best. */
+static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
 {
-	struct task_struct *p = first_of(dsq);
-	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+	u64 wait = head_wait(dsq, now);
 
-	if (!p)
-		return 0;
-	/* Without a context nobody knows: as long as it takes to be served. */
-	return tctx && tctx->queued_at ? time_delta(now, tctx->queued_at) : fair_max_wait_ns;
+	if (wait <= *longest)
+		return best;
+	*longest = wait;
+	return dsq;
 }
 
 /*
@@ -202,62 +220,94 @@ static u64 head_wait(u64 dsq, u64 now)
  */
 __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {
-	u32 waiting = fair_waiting(cpu);
-	u64 interval, shared, pinned;
+	u32 waiting = fair_waiting() + fair_waiting_for(cpu);
+	u64 interval, longest = 0, dsq;
 
 	if (!waiting)
 		return 0;
 	interval = fair_due_interval(waiting);
 	if (time_delta(now, fair_served_at) < interval)
 		return 0;
-	shared = head_wait(DSQ_FAIR, now);
-	pinned = head_wait(DSQ_FAIR_CPU(cpu), now);
-	if (shared < interval && pinned < interval)
-		return 0;
-	return pinned > shared ? DSQ_FAIR_CPU(cpu) : DSQ_FAIR;
+	dsq = longer_of(0, DSQ_FAIR, now, &longest);
+	dsq = longer_of(dsq, DSQ_FAIR_CPU(cpu), now, &longest);
+	dsq = longer_of(dsq, DSQ_OUTSIDE, now, &longest);
+	dsq = longer_of(dsq, DSQ_OUTSIDE_CPU(cpu), now, &longest);
+	return longest < interval ? 0 : dsq;
+}
+
+/* Return @dsq if its head comes before @vtime, which is then its head's, or if there is no
+ * @best; else @best. */
+static u64 earlier_of(u64 best, u64 dsq, u64 *vtime)
+{
+	struct task_struct *head;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return best;
+	head = first_of(dsq);
+	if (!head || (best && !time_before(head->scx.dsq_vtime, *vtime)))
+		return best;
+	*vtime = head->scx.dsq_vtime;
+	return dsq;
+}
+
+/* The same as below among what is no function. */
+static u64 outside_first_queue(s32 cpu, u64 *vtime)
+{
+	return earlier_of(earlier_of(0, DSQ_OUTSIDE, vtime), DSQ_OUTSIDE_CPU(cpu), vtime);
 }
 
 /*
  * Return the queue whose head comes first in virtual time on @cpu, and that
- * head's virtual time in @vtime; 0 if there is none. The head of the shared
+ * head's virtual time in @vtime; 0 if there is none. The head of a shared
  * queue may be one that @cpu must not run; the choice is then off by the tasks
  * before the first that it may.
  */
 static u64 fair_first_queue(s32 cpu, u64 *vtime)
 {
-	struct task_struct *shared = NULL, *pinned = NULL;
-	u64 dsq = 0;
+	u64 dsq = outside_first_queue(cpu, vtime);
 
-	if (scx_bpf_dsq_nr_queued(DSQ_FAIR) > 0)
-		shared = first_of(DSQ_FAIR);
-	if (scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu)) > 0)
-		pinned = first_of(DSQ_FAIR_CPU(cpu));
-	if (shared) {
-		dsq = DSQ_FAIR;
-		*vtime = shared->scx.dsq_vtime;
-	}
-	if (pinned && (!shared || time_before(pinned->scx.dsq_vtime, *vtime))) {
-		dsq = DSQ_FAIR_CPU(cpu);
-		*vtime = pinned->scx.dsq_vtime;
-	}
-	return dsq;
+	return earlier_of(earlier_of(dsq, DSQ_FAIR, vtime), DSQ_FAIR_CPU(cpu), vtime);
 }
 
-/* Give @cpu the first task of @dsq, one of its two FAIR queues, that it may
- * run, or else of the other. Return true if there is one. */
-static bool fair_dispatch_from(s32 cpu, u64 dsq)
+/* Give @cpu the first task of @dsq that it may run, if that is not @but. */
+static bool move_from(u64 dsq, u64 but)
 {
-	u64 other = dsq == DSQ_FAIR ? DSQ_FAIR_CPU(cpu) : DSQ_FAIR;
+	return dsq != but && scx_bpf_dsq_nr_queued(dsq) > 0 && scx_bpf_dsq_move_to_local(dsq, 0);
+}
 
-	return scx_bpf_dsq_move_to_local(dsq, 0) || scx_bpf_dsq_move_to_local(other, 0);
+/* Give @cpu the first task of @dsq, one of its FAIR queues, that it may run, or else of
+ * another. Return true if there is one. */
+__verified_once bool fair_dispatch_from(s32 cpu, u64 dsq)
+{
+	return move_from(dsq, 0) || move_from(DSQ_OUTSIDE_CPU(cpu), dsq) ||
+	       move_from(DSQ_FAIR_CPU(cpu), dsq) || move_from(DSQ_OUTSIDE, dsq) ||
+	       move_from(DSQ_FAIR, dsq);
 }
 
 /* Give @cpu the first FAIR task that it may run. Return true if there is one. */
-__verified_once bool fair_dispatch(s32 cpu)
+static bool fair_dispatch(s32 cpu)
 {
 	u64 vtime = 0, dsq = fair_first_queue(cpu, &vtime);
 
 	return dsq && fair_dispatch_from(cpu, dsq);
+}
+
+/* The same for what is no function. */
+__verified_once bool outside_dispatch(s32 cpu)
+{
+	u64 vtime = 0, dsq = outside_first_queue(cpu, &vtime);
+
+	return dsq && (move_from(dsq, 0) || move_from(DSQ_OUTSIDE_CPU(cpu), dsq) ||
+		       move_from(DSQ_OUTSIDE, dsq));
+}
+
+/* Return true if a task with virtual time @own comes before all that is no function and
+ * waits for @cpu. */
+__verified_once bool comes_before_outside(u64 own, s32 cpu)
+{
+	u64 vtime = 0;
+
+	return !outside_first_queue(cpu, &vtime) || time_before(own, vtime);
 }
 
 /* Return true if a task with virtual time @own, which has used up its turn, still comes

@@ -65,9 +65,11 @@ static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 	u32 cpu;
 
 	guard_queue(DSQ_FAIR, fair, now);
+	guard_queue(DSQ_OUTSIDE, fair, now);
 	guard_queue(DSQ_RANKED, ranked, now);
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		guard_queue(DSQ_FAIR_CPU(cpu), fair, now);
+		guard_queue(DSQ_OUTSIDE_CPU(cpu), fair, now);
 		guard_queue(DSQ_RANKED_CPU(cpu), ranked, now);
 	}
 	bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);

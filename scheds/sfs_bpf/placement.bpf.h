@@ -130,4 +130,27 @@ static struct task_struct *first_of(u64 dsq)
 	return __COMPAT_scx_bpf_dsq_peek(dsq);
 }
 
+static u32 queue_length(u64 dsq)
+{
+	s32 queued = scx_bpf_dsq_nr_queued(dsq);
+
+	return queued > 0 ? queued : 0;
+}
+
+/* Return how long the first task of @dsq has waited; 0 if there is none. */
+static u64 head_wait(u64 dsq, u64 now)
+{
+	struct task_struct *p;
+	struct task_ctx *tctx;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return 0;
+	p = first_of(dsq);
+	if (!p)
+		return 0;
+	tctx = try_lookup_task_ctx(p);
+	/* Without a context nobody knows: as long as it takes to be served. */
+	return tctx && tctx->queued_at ? time_delta(now, tctx->queued_at) : fair_max_wait_ns;
+}
+
 #endif /* __SFS_PLACEMENT_BPF_H */

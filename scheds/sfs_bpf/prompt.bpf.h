@@ -4,9 +4,13 @@
  * way to a function and back (gateway, sidecar, container runtime) is no function, has
  * no credit, and would wait in FAIR for as long as FILTER is busy.
  *
- * It is the wake-up that is prompt, for a short turn, and within a budget: a daemon that
- * has become a hog goes on in FAIR like any other. A token bucket for each task bounds
- * what one of them takes, one for each CPU what all of them take of functions.
+ * It is the wake-up that is prompt, for a short turn, and within a budget. What wants more,
+ * such as a server that requests keep busy, goes on by virtual time like all in FAIR, but
+ * in a queue of its own (DSQ_OUTSIDE), which is served before functions.
+ *
+ * A token bucket for each task bounds what one of them takes in prompt turns, one for each
+ * CPU what all of them take of functions in either way: half of it. With that used up they
+ * wait in FAIR like any other.
  */
 #ifndef __SFS_PROMPT_BPF_H
 #define __SFS_PROMPT_BPF_H
@@ -22,6 +26,10 @@
 #define PROMPT_TASK_FRACTION	4
 #define PROMPT_CPU_FRACTION	2
 
+/* A CPU's bucket may have so much of debt: turns end at a tick, when it may be empty. And
+ * wake-ups may borrow as much, or hogs that are no functions would keep it empty. */
+#define PROMPT_DEBT_NS		(4 * NSEC_PER_MSEC)
+
 /* With less than this no turn begins: it would cost more than it gives. */
 #define PROMPT_LEAST_NS		(NSEC_PER_MSEC / 10)
 
@@ -32,17 +40,22 @@
 /* Add to @bucket what it has got since it was last looked at. */
 static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
 {
+	s64 most = PROMPT_BURST_NS;
 	u64 more = time_delta(now, bucket->filled_at) / fraction;
 
 	bucket->filled_at = now;
-	bucket->tokens_ns += more < PROMPT_BURST_NS ? more : PROMPT_BURST_NS;
-	if (bucket->tokens_ns > PROMPT_BURST_NS)
-		bucket->tokens_ns = PROMPT_BURST_NS;
+	if (more < PROMPT_BURST_NS + 2 * PROMPT_DEBT_NS && bucket->tokens_ns + (s64)more < most)
+		bucket->tokens_ns += more;
+	else
+		bucket->tokens_ns = most;
 }
 
-static void take(struct token_bucket *bucket, u64 amount)
+/* Take @amount out of @bucket, which may then be in debt by @debt. */
+static void take(struct token_bucket *bucket, u64 amount, s64 debt)
 {
-	bucket->tokens_ns -= amount < bucket->tokens_ns ? amount : bucket->tokens_ns;
+	bucket->tokens_ns -= amount;
+	if (bucket->tokens_ns < -debt)
+		bucket->tokens_ns = -debt;
 }
 
 /* Return true if @p, which wakes up, is one of those that serve functions. */
@@ -54,13 +67,20 @@ static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 	       (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
 }
 
+/* Return what prompt turns may have of the CPU beyond its tokens: nothing, if others have
+ * waited for them. */
+static s64 borrowable(u64 now)
+{
+	return head_wait(DSQ_OUTSIDE, now) < PROMPT_SLICE_NS ? PROMPT_DEBT_NS : 0;
+}
+
 /* @p wakes up: find out for how long it may run promptly. What may be a function (nothing
  * tells) gets one turn at most. The CPU's bucket is that of where it wakes up; where it
  * runs pays. */
 static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
-	u64 most = is_function(p, tctx) ? PROMPT_SLICE_NS : PROMPT_BURST_NS;
+	s64 most = is_function(p, tctx) ? PROMPT_SLICE_NS : PROMPT_BURST_NS;
 
 	tctx->prompt_ns = 0;
 	if (!cctx || !is_daemon(p, tctx))
@@ -70,8 +90,8 @@ static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx
 	if (tctx->prompt.tokens_ns < most)
 		most = tctx->prompt.tokens_ns;
 	if (cctx->prompt.tokens_ns < most)
-		most = cctx->prompt.tokens_ns;
-	if (most >= PROMPT_LEAST_NS)
+		most = cctx->prompt.tokens_ns + (is_function(p, tctx) ? 0 : borrowable(now));
+	if (most >= (s64)PROMPT_LEAST_NS)
 		tctx->prompt_ns = most;
 }
 
@@ -94,9 +114,37 @@ static void charge_prompt(const struct task_struct *p, struct task_ctx *tctx, u6
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
 
-	take(&tctx->prompt, delta);
+	take(&tctx->prompt, delta, 0);
 	if (cctx)
-		take(&cctx->prompt, delta);
+		take(&cctx->prompt, delta, 2 * PROMPT_DEBT_NS);
+}
+
+/* Return true if functions wait for @cpu (rank.bpf.h). */
+bool functions_wait(s32 cpu);
+
+/* Charge @p's CPU for @delta of CPU time outside of FILTER that no function had. Where none
+ * waits, there is nothing to pay. */
+static void charge_outside(const struct task_struct *p, u64 delta)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (cctx && functions_wait(cpu))
+		take(&cctx->prompt, delta, PROMPT_DEBT_NS);
+}
+
+/* Return true if what is no function may run before functions on the CPU. */
+static bool may_serve_outside(struct cpu_ctx *cctx, u64 now)
+{
+	fill(&cctx->prompt, PROMPT_CPU_FRACTION, now);
+	return cctx->prompt.tokens_ns > 0;
+}
+
+/* Return true if some of that waits which @cpu, whose context is @cctx, should serve now. */
+static bool outside_is_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
+{
+	return (scx_bpf_dsq_nr_queued(DSQ_OUTSIDE) > 0 ||
+		scx_bpf_dsq_nr_queued(DSQ_OUTSIDE_CPU(cpu)) > 0) && may_serve_outside(cctx, now);
 }
 
 /* Return true if its turn is one that others of its kind alone may come before. */
@@ -128,25 +176,82 @@ static bool is_taken(s32 cpu)
 }
 
 /*
+ * Claim @cpu for a short turn, unless it has one, or waits for one, or is out of reach; nor,
+ * if so asked, from a turn that is soon over and that FILTER waits for. The claim holds until
+ * something starts to run there; two CPUs that claim it at the same time preempt what it runs
+ * once more than they need to.
+ */
+static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx || cctx->is_short_turn || cctx->is_taken ||
+	    (spare_due_turns && cctx->turn_is_due))
+		return false;
+	cctx->is_short_turn = true;
+	return true;
+}
+
+/* So many CPUs are looked at, besides that of the task, for one to preempt. */
+#define CPUS_LOOKED_AT	4
+
+/*
  * Return the CPU that @p is to have: its own, where its data is and where, most often, the
  * interrupt was that woke it up. But FAIR work, wherever it runs, is preempted before an
- * invocation in FILTER, and a short turn is not.
+ * invocation in FILTER. Where short turns have them all, @p waits for the end of one, which
+ * is near; the answer is then -1.
  */
 static s32 cpu_to_preempt(const struct task_struct *p)
 {
 	s32 own = scx_bpf_task_cpu(p), cpu;
 	bool may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr);
-	struct cpu_ctx *cctx = lookup_cpu_ctx(own);
+	int i;
 
 	if (may_use_own && claim_fair_cpu(own))
 		return own;
 	cpu = claim_any_fair_cpu(p);
 	if (cpu >= 0)
 		return cpu;
-	if (may_use_own && cctx && !cctx->is_short_turn && !cctx->is_taken)
+	if (may_use_own && claim_for_short_turn(own, true))
 		return own;
-	cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
-	return cpu < nr_cpu_ids ? cpu : own;
+	bpf_for(i, 0, CPUS_LOOKED_AT) {
+		cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
+		if (cpu < nr_cpu_ids && claim_for_short_turn(cpu, true))
+			return cpu;
+	}
+	return may_use_own && claim_for_short_turn(own, false) ? own : -1;
+}
+
+/*
+ * Return true if @p, which wakes up with @wake_flags, and for which no CPU is idle, should
+ * have that of who wakes it up. That one has said that it goes to sleep next (a pipe's or a
+ * socket's other end waits for the answer), so nobody need be preempted. If it does not,
+ * another CPU finds @p at its next tick. No function is believed: it may go on for long.
+ */
+static bool is_handed_over(const struct task_struct *p, u64 wake_flags)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct task_ctx *tctx;
+
+	if (!(wake_flags & SCX_WAKE_SYNC) || is_system(waker))
+		return false;
+	tctx = try_lookup_task_ctx(waker);
+	return tctx && !is_function(waker, tctx) &&
+	       bpf_cpumask_test_cpu(bpf_get_smp_processor_id(), p->cpus_ptr);
+}
+
+/* @p, no function, has woken up without a prompt turn: get its CPU to look, if that may
+ * serve it. Others look at their next tick. */
+static void preempt_for_outside(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx || is_function(p, tctx) || tctx->handed_over || cctx->turn_is_due ||
+	    cctx->is_short_turn)
+		return;
+	if (may_serve_outside(cctx, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Return true if the head of @dsq may run on @cpu. */
@@ -192,6 +297,7 @@ static void insert_first(struct task_struct *p, u64 slice, u64 enq_flags)
 static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	u64 slice = prompt_turn_ns(tctx);
+	s32 cpu;
 
 	count(SFS_PROMPT_WAKEUPS);
 	tctx->turn = TURN_PROMPT;
@@ -202,8 +308,11 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		return;
 	}
 	scx_bpf_dsq_insert(p, DSQ_PROMPT, slice, enq_flags);
-	if (!kick_idle_cpu(p, -1))
-		scx_bpf_kick_cpu(cpu_to_preempt(p), SCX_KICK_PREEMPT);
+	if (kick_idle_cpu(p, -1) || tctx->handed_over)
+		return;
+	cpu = cpu_to_preempt(p);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Give @cpu a daemon that waits for one that was kicked. Return true if there is one. */

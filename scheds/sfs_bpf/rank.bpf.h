@@ -403,4 +403,14 @@ static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 		__sync_fetch_and_add(&sharing_clock, delta / (present > 0 ? present : 1));
 }
 
+/* Return true if functions wait for @cpu, in any queue. */
+__verified_once bool functions_wait(s32 cpu)
+{
+	return filter_waiting(cpu) || scx_bpf_dsq_nr_queued(DSQ_FAIR) > 0 ||
+	       scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu)) > 0 ||
+	       (policy == SFS_POLICY_LEARNED &&
+		(scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0 ||
+		 scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0));
+}
+
 #endif /* __SFS_RANK_BPF_H */

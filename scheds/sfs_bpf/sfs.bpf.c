@@ -19,8 +19,8 @@
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
  * functions), function (identity, what is published), filter, shard (FILTER on large
  * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
- * cpu.max), guard (against the kernel's watchdog), placement, telemetry. The loader tunes S and switches the mode
- * (userspace/scx_sfs).
+ * cpu.max), guard (against the kernel's watchdog), placement, telemetry. The loader tunes
+ * S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -36,8 +36,8 @@ char _license[] SEC("license") = "GPL";
 #include "placement.bpf.h"
 #include "group.bpf.h"
 #include "boundary.bpf.h"
-#include "fair.bpf.h"
 #include "prompt.bpf.h"
+#include "fair.bpf.h"
 #include "shard.bpf.h"
 #include "filter.bpf.h"
 #include "rank.bpf.h"
@@ -58,6 +58,13 @@ static void forget_last_invocation(struct task_struct *p, struct task_ctx *tctx,
 	tctx->ranked_used_ns = 0;
 }
 
+static void charge_fair_turn(struct task_struct *p, struct task_ctx *tctx, u64 delta)
+{
+	fair_charge(p, tctx, delta);
+	if (!is_function(p, tctx))
+		charge_outside(p, delta);
+}
+
 /* Charge @p for the CPU time that it has used since it was last charged. */
 static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
 {
@@ -69,7 +76,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		forget_last_invocation(p, tctx, inv);
 	tctx->turn_used_ns += delta;
 	if (tctx->turn == TURN_FAIR)
-		fair_charge(p, tctx, delta);
+		charge_fair_turn(p, tctx, delta);
 	else if (tctx->turn == TURN_FILTER)
 		tctx->filter_used_ns += delta;
 	else if (tctx->turn == TURN_RANKED)
@@ -142,17 +149,25 @@ static void take_turn(struct task_struct *p, struct task_ctx *tctx,
 		place(tctx, inv);
 }
 
+/* Return true if something waits that @cpu should serve before functions. */
+static bool functions_come_second(s32 cpu, u64 now)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	return short_turn_waiting(cpu) || (cctx && outside_is_due(cpu, cctx, now));
+}
+
 /*
  * Return true if @p has been taken off its CPU in the middle of its turn, by
- * somebody who goes first, and should go on there afterwards. (What waits in a queue
+ * somebody who goes first, and should go on afterwards. (What waits in a queue
  * already stays behind those before it there: it comes here again whenever somebody gives
  * it another nice value or other CPUs.) Ranked work should not, if a
  * CPU has been claimed and not been given up yet: it may be this one. The kick for it, and
  * what makes note of the claim, are gone if the CPU had a tick and somebody in its local
  * queue in between: then dispatch() has not been asked.
  */
-static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
-		    const struct invocation *inv, u32 turn, u64 enq_flags)
+static bool is_interrupted(const struct task_struct *p, const struct task_ctx *tctx,
+			   const struct invocation *inv, u32 turn, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
@@ -165,6 +180,17 @@ static bool resumes(const struct task_struct *p, const struct task_ctx *tctx,
 	       (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu));
 }
 
+/*
+ * Return true if @p, which was interrupted, goes on on its CPU as soon as who has done that
+ * gives it back. Not if others wait that go before it, too: the kernel picks what is in the
+ * local queue before it asks dispatch(), so it would have the CPU for an instant between
+ * each two of them, or until the next tick. It waits first in line for any CPU then.
+ */
+static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
+{
+	return is_short_turn(tctx) || !functions_come_second(scx_bpf_task_cpu(p), now);
+}
+
 /* ------------------------------------------------------------------ wake-up */
 
 /* Return true if the task is new and no function: what a container runtime starts for one
@@ -175,8 +201,8 @@ static bool serves_functions(const struct task_struct *p, const struct task_ctx 
 	return is_new && !is_function(p, tctx);
 }
 
-/* An idle CPU takes @p at once. Synchronous wake-ups get no special treatment:
- * the waker may well keep its CPU for the rest of its credit. */
+/* An idle CPU takes @p at once, also from a waker that says that it is about to sleep: a
+ * function may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -186,7 +212,10 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	s32 cpu;
 
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~(u64)SCX_WAKE_SYNC, &is_idle);
-	if (!is_idle || !tctx)
+	if (!tctx)
+		return cpu;
+	tctx->handed_over = !is_idle && is_handed_over(p, wake_flags);
+	if (!is_idle)
 		return cpu;
 
 	now = clock_now();
@@ -293,12 +322,29 @@ static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(scx_bpf_task_cpu(p), 0);
 }
 
+/*
+ * @p, which was interrupted, goes on on its CPU, a short turn before those that it has itself
+ * displaced. They are in the local queue; if the kernel has picked one of them already,
+ * without asking dispatch(), running() makes that one give the CPU back.
+ */
+static void resume(struct task_struct *p, const struct task_ctx *tctx, u64 slice, u64 enq_flags)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (is_short_turn(tctx))
+		enq_flags |= SCX_ENQ_HEAD;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
+	if (cctx)
+		cctx->was_passed |= is_short_turn(tctx) && !cctx->was_asked;
+}
+
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
 	u64 now = clock_now(), parked;
-	bool resumed = false;
+	bool interrupted, resumed = false;
 	u32 turn;
 
 	if (!tctx) {
@@ -310,17 +356,15 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	inv = lookup_invocation(p, tctx);
 	turn = next_turn(p, tctx, inv);
 	parked = must_park(p, tctx);
+	interrupted = !parked && is_interrupted(p, tctx, inv, turn, enq_flags);
 
 	if (parked) {
 		leave_runnable(tctx);	/* or overload would not end while it waits */
 		park(p, tctx, parked, enq_flags, now);
-	} else if (resumes(p, tctx, inv, turn, enq_flags)) {
+	} else if (interrupted && resumes_at_once(p, tctx, now)) {
 		tctx->queued_at = 0;
 		take_turn(p, tctx, inv, turn);
-		/* Before those that it has itself displaced. */
-		if (is_short_turn(tctx))
-			enq_flags |= SCX_ENQ_HEAD;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(turn, tctx, inv), enq_flags);
+		resume(p, tctx, turn_ns(turn, tctx, inv), enq_flags);
 		resumed = true;
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
@@ -329,7 +373,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	} else if (turn == TURN_RANKED && inv) {
 		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
 	} else if (turn == TURN_FILTER && inv) {
-		filter_enqueue(p, tctx, inv, enq_flags, now);
+		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
 	} else {
 		fair_enqueue(p, tctx, enq_flags, now);
 	}
@@ -337,6 +381,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 	tctx->yielded = false;
 	tctx->passed = false;
+	tctx->handed_over = false;
 	if (resumed)
 		tctx->waits_since = 0;
 	else if (!tctx->waits_since)
@@ -345,6 +390,31 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---------------------------------------------------------------------- run */
 
+/*
+ * @p begins a turn on its CPU; @fair tells whether it is in FAIR's name. FILTER must wait
+ * for its end if dispatch() has chosen it for that, or if it is no function and they have
+ * not had their part of this CPU.
+ */
+static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
+			    struct cpu_ctx *cctx, bool fair)
+{
+	bool outside = fair && tctx && !is_function(p, tctx), due = fair && cctx->next_turn_is_due;
+	u64 now = clock_now();
+
+	if (outside && !due)
+		due = may_serve_outside(cctx, now);
+	cctx->next_turn_is_due = false;
+	cctx->turn_is_due = due;
+	mark_fair_cpu(scx_bpf_task_cpu(p), fair && !due);
+	if (!fair)
+		return;
+	fair_running(p);
+	if (!outside)
+		cctx->fair_served_at = now;
+	if (due)
+		scx_bpf_task_set_slice(p, due_turn_ns(tctx));
+}
+
 /* Let @prev go on for another turn without a context switch. */
 static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 			 const struct invocation *inv, u32 turn, struct cpu_ctx *cctx)
@@ -352,19 +422,14 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	s32 cpu = scx_bpf_task_cpu(prev);
 
 	take_turn(prev, tctx, inv, turn);
-	cctx->turn_is_due = false;
 	tctx->may_be_held = false;
 	cctx->is_short_turn = is_short_turn(tctx);
-	mark_fair_cpu(cpu, turn == TURN_FAIR);
-	if (turn == TURN_FAIR) {
-		fair_running(prev);
-		cctx->fair_served_at = clock_now();
-	}
+	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
+	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR);
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->yielded = false;
 	tctx->passed = false;
-	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
 }
 
 /* Nothing else is there for @prev's CPU: it goes on, whatever it is. Left undecided, it
@@ -380,6 +445,15 @@ static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
 	}
 	turn = next_turn(prev, tctx, inv);
 	keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
+}
+
+/* Return true if @prev, which has used up its turn, is no function, and is the first of
+ * those, which have not had their part of @cpu yet. */
+static bool outside_keeps_cpu(struct task_struct *prev, const struct task_ctx *tctx,
+			      struct cpu_ctx *cctx, s32 cpu, u64 now)
+{
+	return !is_function(prev, tctx) && !tctx->yielded && may_serve_outside(cctx, now) &&
+	       comes_before_outside(fair_vtime_of(prev, tctx), cpu);
 }
 
 /* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
@@ -424,7 +498,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	} else {
 		fair_join(p, tctx);
 		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
-		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_FAIR : DSQ_FAIR_CPU(pinned), 0);
+		scx_bpf_dsq_move_vtime(it, p, fair_queue_for(p, tctx, pinned), 0);
 	}
 	kick_idle_cpu(p, pinned);
 }
@@ -457,6 +531,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!cctx)
 		return;
+	cctx->was_asked = true;
 	wants_more = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	if (wants_more)
 		tctx = try_lookup_task_ctx(prev);
@@ -480,7 +555,16 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	due = fair_due_queue(cpu, cctx->fair_served_at, now);
 	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
+		cctx->fair_served_at = now;
 		count(SFS_FAIR_TURNS_DUE);
+		return;
+	}
+	if (prev && tctx && !parked && outside_keeps_cpu(prev, tctx, cctx, cpu, now)) {
+		keep_running(prev, tctx, inv, TURN_FAIR, cctx);
+		return;
+	}
+	if (outside_is_due(cpu, cctx, now) && outside_dispatch(cpu)) {
+		cctx->next_turn_is_due = true;
 		return;
 	}
 	if (prev && tctx && !parked && filter_keeps_cpu(tctx, inv, cpu)) {
@@ -508,6 +592,21 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_last(prev, tctx, inv, cctx);
 }
 
+/*
+ * Return true if what now begins to run on @cpu, in FAIR's name if @fair, was picked from the
+ * local queue though dispatch() would have chosen another: it was not asked.
+ */
+static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
+{
+	bool passed = cctx->was_passed;
+
+	cctx->was_passed = false;
+	if (cctx->is_short_turn || (cctx->turn_is_due && !passed))
+		return false;
+	return passed || functions_come_second(cpu, now) ||
+	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
+}
+
 /* @p gets its CPU. */
 void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 {
@@ -520,19 +619,11 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (!cctx)
 		return;
 	fair = !tctx || tctx->turn == TURN_FAIR;
+	cctx->was_asked = false;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
-	cctx->turn_is_due = fair && cctx->next_turn_is_due;
-	cctx->next_turn_is_due = false;
-	mark_fair_cpu(cpu, fair && !cctx->turn_is_due);
-	if (fair) {
-		fair_running(p);
-		cctx->fair_served_at = now;
-	}
-	if (cctx->turn_is_due)
-		scx_bpf_task_set_slice(p, fair_max_wait_ns / FAIR_DUE_TURN_FRACTION);
-	else if ((fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu))) ||
-		 (!cctx->is_short_turn && short_turn_waiting(cpu)))
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT); /* resumed without dispatch() */
+	begin_fair_turn(p, tctx, cctx, fair);
+	if (gives_way(cctx, cpu, fair, now))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (!tctx)
 		return;
 
@@ -554,9 +645,11 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 
 /* Return true if @p, which runs on @cpu, must give it up before its slice ends. */
 static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *inv,
-			 const struct cpu_ctx *cctx, s32 cpu, u64 now)
+			 struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	if (!is_short_turn(tctx) && short_turn_waiting(cpu))
+		return true;
+	if (!is_short_turn(tctx) && !cctx->turn_is_due && outside_is_due(cpu, cctx, now))
 		return true;
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
@@ -604,7 +697,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	if (!head && policy == SFS_POLICY_LEARNED)
 		head = first_of(DSQ_RANKED);
 	if (!head)
-		head = first_of(DSQ_FAIR);
+		head = first_of(DSQ_OUTSIDE) ?: first_of(DSQ_FAIR);
 	if (head)
 		kick_idle_cpu(head, -1);
 }
@@ -626,7 +719,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	}
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv);
-	if (cctx && tctx->turn == TURN_FAIR)
+	if (cctx && tctx->turn == TURN_FAIR && is_function(p, tctx))
 		cctx->fair_served_at = clock_now();
 	if (cctx)
 		cctx->is_short_turn = false;
@@ -928,7 +1021,7 @@ void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 		     mode == SFS_MODE_FILTER ? "filter" : "fair-only", slice_ns / 1000,
 		     nr_arrivals);
 	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n",
-		     filter_length(), scx_bpf_dsq_nr_queued(DSQ_FAIR),
+		     filter_length(), fair_waiting(),
 		     filter_demand);
 	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",
 		     overload_wait() / 1000, recover_wait_ns / 1000, expected_delay() / 1000);
@@ -937,7 +1030,7 @@ void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 void BPF_STRUCT_OPS(sfs_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
 {
 	s32 filter = scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu));
-	s32 fair = scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu));
+	s32 fair = fair_waiting_for(cpu);
 
 	if (filter > 0 || fair > 0)
 		scx_bpf_dump("sfs: queued for this CPU alone: FILTER=%d FAIR=%d\n", filter, fair);
@@ -992,6 +1085,7 @@ static s32 create_queues(void)
 			return err;
 	}
 	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE) ?:
+	      scx_bpf_create_dsq(DSQ_OUTSIDE, NUMA_NO_NODE) ?:
 	      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE) ?:
 	      scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
 	if (err)
@@ -1001,6 +1095,9 @@ static s32 create_queues(void)
 		if (err)
 			return err;
 		err = scx_bpf_create_dsq(DSQ_FAIR_CPU(cpu), NUMA_NO_NODE);
+		if (err)
+			return err;
+		err = scx_bpf_create_dsq(DSQ_OUTSIDE_CPU(cpu), NUMA_NO_NODE);
 		if (err)
 			return err;
 		err = scx_bpf_create_dsq(DSQ_RANKED_CPU(cpu), NUMA_NO_NODE);

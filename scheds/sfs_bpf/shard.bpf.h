@@ -36,13 +36,6 @@ static u32 next_other_shard(struct cpu_ctx *cctx, u32 own)
 	return (own + 1 + cctx->shards_seen++ % (nr_shards - 1)) % nr_shards;
 }
 
-static u64 queue_length(u64 dsq)
-{
-	s32 queued = scx_bpf_dsq_nr_queued(dsq);
-
-	return queued > 0 ? queued : 0;
-}
-
 /*
  * Return the shard in which @p is to wait: that of its CPU, where its data may be, or
  * another if fewer wait there (all that one process forks would be in one, otherwise).

@@ -22,16 +22,19 @@
 
 /*
  * Queues. FILTER is first-in-first-out (shard.bpf.h splits it on large machines),
- * FAIR is ordered by virtual time. A task that one CPU alone may run waits in that
- * CPU's own pair of queues: in a shared queue its CPU could pass it by for ever
- * (sched-ext/scx #1185), and all others would have to step over it.
+ * FAIR is ordered by virtual time, and so is the queue of what is outside of the
+ * sandboxes (prompt.bpf.h). A task that one CPU alone may run waits in that CPU's own
+ * queues: in a shared queue its CPU could pass it by for ever (sched-ext/scx #1185), and
+ * all others would have to step over it.
  */
 #define DSQ_FILTER		0x10000ULL
 #define DSQ_FAIR		0x20000ULL
 #define DSQ_SYSTEM		0x40000ULL	/* kernel threads, for as long as a kick takes */
 #define DSQ_PROMPT		0x50000ULL	/* daemons, the same (prompt.bpf.h) */
+#define DSQ_OUTSIDE		0x60000ULL	/* what is no function, instead of FAIR */
 #define DSQ_FILTER_CPU(cpu)	(0x100000000ULL | (u32)(cpu))
 #define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
+#define DSQ_OUTSIDE_CPU(cpu)	(0x600000000ULL | (u32)(cpu))
 
 /*
  * The one clock of this scheduler, CLOCK_MONOTONIC, for all that is compared with what
@@ -212,7 +215,7 @@ enum turn {
 
 /* A token bucket; its owner says how fast it fills. */
 struct token_bucket {
-	u64 tokens_ns;
+	s64 tokens_ns;		/* less than nothing: a debt */
 	u64 filled_at;	/* up to when it has been filled */
 };
 
@@ -253,6 +256,7 @@ struct task_ctx {
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load */
+	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in filter_demand */
 	bool present;		/* counted in nr_present */
@@ -294,14 +298,16 @@ static bool has_waited_long(const struct task_ctx *tctx, u64 now)
  * but a change to a task that runs there stops and starts it from elsewhere.
  */
 struct cpu_ctx {
-	u64 fair_served_at;	/* when FAIR last had this CPU */
-	bool next_turn_is_due;	/* dispatch() has chosen FAIR because it was due */
-	bool turn_is_due;	/* this FAIR turn is a due one: FILTER must wait */
+	u64 fair_served_at;	/* when functions in FAIR last had this CPU, or what was due */
+	bool next_turn_is_due;	/* dispatch() has chosen one that goes before FILTER */
+	bool turn_is_due;	/* FILTER must wait until this turn ends; others read this, too */
 	bool is_short_turn;	/* a kernel thread or a daemon has it; others read this, too */
+	bool was_asked;		/* dispatch() has been called since something began to run */
+	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
 	bool is_taken;		/* a real-time task has it; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
-	/* What prompt turns may have of this CPU. Filled and emptied by several CPUs at a
+	/* What prompt turns, and turns from DSQ_OUTSIDE, may have of this CPU. Filled and emptied by several CPUs at a
 	 * time without a lock: a lost update is a turn more or less. */
 	struct token_bucket prompt;
 };
