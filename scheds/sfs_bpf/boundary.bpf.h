@@ -114,8 +114,8 @@ static bool starts_unit(const struct task_struct *p, const struct invocation *in
 
 /*
  * @p is about to become runnable, for the first time, after a sleep (@wakeup), or
- * only because an attribute of it changes. May be called twice for one wake-up. A
- * fork that fails afterwards is never seen here.
+ * only because an attribute of it changes. A fork that fails afterwards is never seen
+ * here.
  */
 static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *tctx,
 					bool wakeup, u64 now)
@@ -149,10 +149,10 @@ static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *
 
 /* @p goes to sleep. */
 static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
-		       struct invocation *inv, u64 now)
+		       struct invocation *inv)
 {
 	if ((boundaries & SFS_BOUNDARY_IDLE) && is_function(p, tctx))
-		inv->slept_at = now;
+		inv->slept_at = clock_now();
 }
 
 /* ---------------------------------------------------- exec, accept, receive */

@@ -185,8 +185,7 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 		fair_join(p, tctx);
 		turn = within_quota(tctx, turn);
 	}
-	if (pinned >= 0)
-		count(SFS_PINNED);
+	note_pinned(pinned);
 	scx_bpf_dsq_insert_vtime(p, fair_queue_for(p, tctx, pinned), turn, fair_vtime_of(p, tctx),
 				 enq_flags);
 	if (!kick_idle_cpu(p, pinned) && tctx && (enq_flags & SCX_ENQ_WAKEUP))

@@ -29,8 +29,7 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
 	leave_group(tctx);
-	if (pinned >= 0)
-		count(SFS_PINNED);
+	note_pinned(pinned);
 	if (is_displaced(tctx, enq_flags) || has_waited_long(tctx, now))
 		enq_flags |= SCX_ENQ_HEAD;
 	scx_bpf_dsq_insert(p, dsq, within_quota(tctx, credit_left(inv)), enq_flags);

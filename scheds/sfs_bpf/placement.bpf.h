@@ -33,6 +33,22 @@ static s32 pinned_cpu(const struct task_struct *p)
 	return -1;
 }
 
+/*
+ * @p is about to wait in a queue of @cpu's own, if that is one. A CPU finds out that they are
+ * empty with its run queue locked, as who queues something there has it; from elsewhere (a
+ * task that is on its way to another CPU after a change of its affinity) it is queued anew
+ * where it goes.
+ */
+static void note_pinned(s32 cpu)
+{
+	struct cpu_ctx *cctx = cpu < 0 ? NULL : lookup_cpu_ctx(cpu);
+
+	if (!cctx)
+		return;
+	count(SFS_PINNED);
+	cctx->may_have_own = true;
+}
+
 /* Return true if @p keeps the machine or this scheduler going. */
 static bool is_system(const struct task_struct *p)
 {

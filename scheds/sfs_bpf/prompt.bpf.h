@@ -95,7 +95,7 @@ static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx
 		tctx->prompt_ns = most;
 }
 
-/* @p wakes up. May be called twice for one wake-up. */
+/* @p wakes up. */
 static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	tctx->turn_used_ns = 0;
@@ -193,7 +193,7 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 }
 
 /* So many CPUs are looked at, besides that of the task, for one to preempt. */
-#define CPUS_LOOKED_AT	4
+#define CPUS_LOOKED_AT	2
 
 /*
  * Return the CPU that @p is to have: its own, where its data is and where, most often, the

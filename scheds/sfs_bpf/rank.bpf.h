@@ -278,8 +278,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
-	if (pinned >= 0)
-		count(SFS_PINNED);
+	note_pinned(pinned);
 	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,
 				 tctx->queue_key, enq_flags);
 	if (cpu < 0) {

@@ -201,13 +201,25 @@ static bool serves_functions(const struct task_struct *p, const struct task_ctx 
 	return is_new && !is_function(p, tctx);
 }
 
+/* @p is about to become runnable, as in meet_runnable(). */
+static struct invocation *begin_to_run(struct task_struct *p, struct task_ctx *tctx, bool wakeup,
+				       u64 now)
+{
+	bool is_new = tctx->fresh;
+	struct invocation *inv = meet_runnable(p, tctx, wakeup, now);
+
+	if (wakeup || serves_functions(p, tctx, is_new))
+		begin_activity(p, tctx, now);
+	return inv;
+}
+
 /* An idle CPU takes @p at once, also from a waker that says that it is about to sleep: a
  * function may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	bool is_idle = false, is_new;
+	bool is_idle = false;
 	u64 now;
 	s32 cpu;
 
@@ -219,12 +231,10 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 		return cpu;
 
 	now = clock_now();
-	is_new = tctx->fresh;
-	inv = meet_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
+	inv = begin_to_run(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
+	tctx->met = true;
 	if (must_park(p, tctx))
 		return cpu;
-	if (!(wake_flags & SCX_WAKE_FORK) || serves_functions(p, tctx, is_new))
-		begin_activity(p, tctx, now);
 	take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, tctx, inv), 0);
@@ -247,7 +257,8 @@ static void leave_runnable(struct task_ctx *tctx)
 	leave_demand(tctx);
 	leave_group(tctx);
 	leave_present(tctx);
-	check_recovery(clock_now());
+	if (mode == SFS_MODE_FAIR_ONLY)
+		check_recovery(clock_now());
 }
 
 /* @p wants to run: a new invocation, a return from I/O, or only a change of its
@@ -255,23 +266,20 @@ static void leave_runnable(struct task_ctx *tctx)
 void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	bool wakeup = enq_flags & SCX_ENQ_WAKEUP;
 	struct invocation *inv;
-	u64 now = clock_now();
-	bool is_new;
 
 	if (!tctx)
 		return;
-	is_new = tctx->fresh;
-	inv = meet_runnable(p, tctx, enq_flags & SCX_ENQ_WAKEUP, now);
-	if (serves_functions(p, tctx, is_new))
-		begin_activity(p, tctx, now);
-	if (enq_flags & SCX_ENQ_WAKEUP) {
-		begin_activity(p, tctx, now);
-		if (is_system(p))
-			count(SFS_SYSTEM_WAKEUPS);
-		else if (has_credit(inv))
-			count(SFS_IO_RETURNS);
-	}
+	if (tctx->met)
+		inv = lookup_invocation(p, tctx);
+	else
+		inv = begin_to_run(p, tctx, wakeup, clock_now());
+	tctx->met = false;
+	if (wakeup && is_system(p))
+		count(SFS_SYSTEM_WAKEUPS);
+	else if (wakeup && has_credit(inv))
+		count(SFS_IO_RETURNS);
 	join_runnable(p, tctx, inv);
 }
 
@@ -396,10 +404,9 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
  * not had their part of this CPU.
  */
 static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
-			    struct cpu_ctx *cctx, bool fair)
+			    struct cpu_ctx *cctx, bool fair, u64 now)
 {
 	bool outside = fair && tctx && !is_function(p, tctx), due = fair && cctx->next_turn_is_due;
-	u64 now = clock_now();
 
 	if (outside && !due)
 		due = may_serve_outside(cctx, now);
@@ -425,7 +432,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	tctx->may_be_held = false;
 	cctx->is_short_turn = is_short_turn(tctx);
 	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
-	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR);
+	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, clock_now());
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->yielded = false;
@@ -500,6 +507,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
 		scx_bpf_dsq_move_vtime(it, p, fair_queue_for(p, tctx, pinned), 0);
 	}
+	note_pinned(pinned);	/* not before: no run queue is locked here */
 	kick_idle_cpu(p, pinned);
 }
 
@@ -518,6 +526,25 @@ __verified_once int release_group(u64 id, u64 until)
 	}
 	bpf_rcu_read_unlock();
 	return 0;
+}
+
+/* Return true if something waits in the queues of @cpu's own. */
+static bool own_waiting(s32 cpu, struct cpu_ctx *cctx)
+{
+	if (!cctx->may_have_own)
+		return false;
+	if (queue_length(DSQ_FILTER_CPU(cpu)) || fair_waiting_for(cpu) ||
+	    queue_length(DSQ_RANKED_CPU(cpu)))
+		return true;
+	cctx->may_have_own = false;
+	return false;
+}
+
+/* Return true if nothing waits that @cpu could run. */
+static bool nothing_waits(s32 cpu, struct cpu_ctx *cctx)
+{
+	return !fair_waiting() && !own_waiting(cpu, cctx) && !shards_waiting(cpu) &&
+	       (policy != SFS_POLICY_LEARNED || !queue_length(DSQ_RANKED));
 }
 
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
@@ -546,6 +573,11 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	if (prev && tctx && !parked && is_short_turn(tctx) && !tctx->yielded &&
 	    next_turn(prev, tctx, inv) == tctx->turn) {
 		keep_running(prev, tctx, inv, tctx->turn, cctx);
+		return;
+	}
+	if (nothing_waits(cpu, cctx)) {
+		if (wants_more && !parked)
+			keep_last(prev, tctx, inv, cctx);
 		return;
 	}
 	if (loader_is_late(now)) {
@@ -621,7 +653,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->was_asked = false;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
-	begin_fair_turn(p, tctx, cctx, fair);
+	begin_fair_turn(p, tctx, cctx, fair, now);
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	if (!tctx)
@@ -732,7 +764,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (p->__state == SFS_TASK_DEAD)
 		leave_invocation(p, tctx, inv);
 	else
-		note_sleep(p, tctx, inv, clock_now());
+		note_sleep(p, tctx, inv);
 }
 
 /*

@@ -256,6 +256,7 @@ struct task_ctx {
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load */
+	bool met;		/* by select_cpu(), at this wake-up */
 	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in filter_demand */
@@ -302,6 +303,7 @@ struct cpu_ctx {
 	bool next_turn_is_due;	/* dispatch() has chosen one that goes before FILTER */
 	bool turn_is_due;	/* FILTER must wait until this turn ends; others read this, too */
 	bool is_short_turn;	/* a kernel thread or a daemon has it; others read this, too */
+	bool may_have_own;	/* something may wait in this CPU's own queues */
 	bool was_asked;		/* dispatch() has been called since something began to run */
 	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
