@@ -1,5 +1,8 @@
 //! Daemons: what is no function, and what every request passes.
 
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -26,6 +29,11 @@ pub const CASES: &[Case] = &[
         name: "programs_start_as_under_eevdf",
         about: "a process outside of the sandboxes runs a program beside a saturated machine",
         run: programs_start_as_under_eevdf,
+    },
+    Case {
+        name: "busy_servers_answer_as_under_eevdf",
+        about: "a server outside of the sandboxes that requests keep busy: how many answers, p99",
+        run: busy_servers_answer_as_under_eevdf,
     },
     Case {
         name: "daemons_have_a_budget",
@@ -76,21 +84,27 @@ fn wake_up_often() -> Vec<Duration> {
     (0..FIRST + WAKEUPS).map(one).skip(FIRST).collect()
 }
 
-/// Returns how late a process was that did `before` and then woke up often.
-fn lateness_of_daemon(before: impl FnOnce()) -> Result<Lateness> {
-    let file: PathBuf = std::env::temp_dir().join("lateness");
+/// Returns what a process of its own, which runs `measure`, has measured.
+fn in_a_daemon(measure: impl FnOnce() -> Vec<Duration>) -> Result<Vec<Duration>> {
+    let file: PathBuf = std::env::temp_dir().join("measured");
     let mut daemon = Process::spawn(|_| {
-        before();
-        let late = wake_up_often();
-        let lines: Vec<_> = late.iter().map(|one| one.as_nanos().to_string()).collect();
+        let times = measure();
+        let lines: Vec<_> = times.iter().map(|one| one.as_nanos().to_string()).collect();
         std::fs::write(&file, lines.join("\n")).expect("cannot write what was measured");
     })?;
     daemon.wait()?;
     let text = std::fs::read_to_string(&file).context("the daemon has measured nothing")?;
     let all: Result<Vec<u64>, _> = text.lines().map(str::parse).collect();
-    Ok(Lateness::of(
-        all?.into_iter().map(Duration::from_nanos).collect(),
-    ))
+    Ok(all?.into_iter().map(Duration::from_nanos).collect())
+}
+
+/// Returns how late a process was that did `before` and then woke up often.
+fn lateness_of_daemon(before: impl FnOnce()) -> Result<Lateness> {
+    let late = in_a_daemon(|| {
+        before();
+        wake_up_often()
+    })?;
+    Ok(Lateness::of(late))
 }
 
 /// Saturates all CPUs, and a queue as long again, from within `sandbox`.
@@ -173,6 +187,74 @@ fn programs_start_as_under_eevdf(bench: &Bench) -> Result<()> {
         let ours = time_to_run_a_program()?;
         bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
         bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        drop(functions);
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+/// What a request is, and the last one.
+const REQUEST: u8 = 0;
+const LAST: u8 = 1;
+
+/// Requests that wait for their answers at any time.
+const IN_FLIGHT: usize = 8;
+
+/// Answers requests, each after some CPU time, until the last one.
+fn serve(mut socket: &UnixStream) {
+    let mut request = [REQUEST];
+    while request[0] != LAST {
+        socket.read_exact(&mut request).expect("no request");
+        burn(Duration::from_micros(100));
+        socket.write_all(&request).expect("nobody waits");
+    }
+}
+
+/// Asks for a second, and returns how long each answer has taken.
+fn ask(mut socket: &UnixStream) -> Vec<Duration> {
+    let (mut sent, mut took) = (VecDeque::new(), Vec::new());
+    let end = now() + ms(1000);
+    while now() < end {
+        while sent.len() < IN_FLIGHT {
+            socket.write_all(&[REQUEST]).expect("nobody serves");
+            sent.push_back(now());
+        }
+        let mut answers = [0; IN_FLIGHT];
+        let answered = socket.read(&mut answers).expect("no answer");
+        took.extend(sent.drain(..answered).map(since));
+    }
+    socket.write_all(&[LAST]).expect("nobody serves");
+    took
+}
+
+/// Returns how long a busy server's answers have taken, and how many there were.
+fn answers_of_a_server() -> Result<(Lateness, usize)> {
+    let (server, client) = UnixStream::pair().context("cannot make a pair of sockets")?;
+    let mut serving = Process::spawn(|_| serve(&server))?;
+    let took = in_a_daemon(|| ask(&client))?;
+    serving.wait()?;
+    let answers = took.len();
+    Ok((Lateness::of(took), answers))
+}
+
+fn busy_servers_answer_as_under_eevdf(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let functions = saturate_from(&sandbox, bench.cpus())?;
+    let (base, base_answers) = answers_of_a_server()?;
+    drop(functions);
+    bench.say(format_args!(
+        "EEVDF: {base_answers} answers, p99 {:?}",
+        base.p99
+    ));
+    for options in ["", "--policy learned", "--policy fair"] {
+        let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
+        let functions = saturate_from(&sandbox, bench.cpus())?;
+        sleep(ms(100));
+        let (ours, answers) = answers_of_a_server()?;
+        bench.say(format_args!("scx_sfs {options}: {answers} answers"));
+        bench.at_most("99th percentile", ours.p99, base.p99 * 11 / 10 + EMULATED)?;
+        ensure!(answers * 20 >= base_answers * 19, "too few answers");
         drop(functions);
         scheduler.finish()?;
     }
