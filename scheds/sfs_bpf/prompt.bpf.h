@@ -89,8 +89,11 @@ static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx
 	fill(&cctx->prompt, PROMPT_CPU_FRACTION, now);
 	if (tctx->prompt.tokens_ns < most)
 		most = tctx->prompt.tokens_ns;
-	if (cctx->prompt.tokens_ns < most)
-		most = cctx->prompt.tokens_ns + (is_function(p, tctx) ? 0 : borrowable(now));
+	if (cctx->prompt.tokens_ns < most) {
+		s64 left = cctx->prompt.tokens_ns + (is_function(p, tctx) ? 0 : borrowable(now));
+
+		most = left < most ? left : most;
+	}
 	if (most >= (s64)PROMPT_LEAST_NS)
 		tctx->prompt_ns = most;
 }

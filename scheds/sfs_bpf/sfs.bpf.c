@@ -292,17 +292,19 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	s32 pinned = pinned_cpu(p), cpu = pinned < 0 ? claim_any_fair_cpu(p) : -1;
+	bool stays = pinned >= 0 || !is_taken(scx_bpf_task_cpu(p));
 
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
-	if (cpu < 0 && pinned < 0 && is_taken(scx_bpf_task_cpu(p)))
-		cpu = cpu_to_preempt(p);
-	if (cpu < 0) {
+	if (cpu < 0 && stays) {
 		insert_first(p, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
+	if (cpu < 0)
+		cpu = cpu_to_preempt(p);
 	scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Give this CPU a kernel thread that waits for one that was kicked. Return true if

@@ -302,7 +302,7 @@ struct cpu_ctx {
 	u64 fair_served_at;	/* when functions in FAIR last had this CPU, or what was due */
 	bool next_turn_is_due;	/* dispatch() has chosen one that goes before FILTER */
 	bool turn_is_due;	/* FILTER must wait until this turn ends; others read this, too */
-	bool is_short_turn;	/* a kernel thread or a daemon has it; others read this, too */
+	bool is_short_turn;	/* a kernel thread or a daemon has it, or others claim it for one */
 	bool may_have_own;	/* something may wait in this CPU's own queues */
 	bool was_asked;		/* dispatch() has been called since something began to run */
 	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
