@@ -736,6 +736,15 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		kick_idle_cpu(head, -1);
 }
 
+/* @p has ended. */
+static void leave_for_good(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
+{
+	if (tctx->has_left)
+		return;
+	tctx->has_left = true;
+	leave_invocation(p, tctx, inv);
+}
+
 /* @p leaves its CPU; @runnable tells whether it wants it back. */
 void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 {
@@ -764,7 +773,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (!inv)
 		return;
 	if (p->__state == SFS_TASK_DEAD)
-		leave_invocation(p, tctx, inv);
+		leave_for_good(p, tctx, inv);
 	else
 		note_sleep(p, tctx, inv);
 }
@@ -843,7 +852,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* A fork that came to nothing takes its thread off the count again. */
+/* A fork that came to nothing takes its thread off the count again, and so does what has
+ * ended in another scheduling class. What is alive goes on under the next scheduler. */
 void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -852,11 +862,11 @@ void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_a
 	if (!tctx)
 		return;
 	forget_way_out(p, tctx);
-	if (!args->cancelled)
+	if (!args->cancelled && p->__state != SFS_TASK_DEAD)
 		return;
 	inv = lookup_invocation(p, tctx);
 	if (inv)
-		leave_invocation(p, tctx, inv);
+		leave_for_good(p, tctx, inv);
 }
 
 /* @p comes under this scheduler. */

@@ -256,6 +256,7 @@ struct task_ctx {
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load */
+	bool has_left;		/* its invocation, at its end */
 	bool met;		/* by select_cpu(), at this wake-up */
 	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */

@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::{ensure, Result};
+use nix::unistd::Pid;
 
 use crate::case::{Bench, Case};
 use crate::cgroup::Cgroup;
 use crate::clock::{burn, ms, wait_until};
-use crate::process::{wait_for_all, Process, PATIENCE};
+use crate::process::{set_policy, wait_for_all, Process, PATIENCE};
 use crate::scheduler::Scheduler;
 use crate::server::{Server, Worker};
 
@@ -41,6 +42,11 @@ pub const CASES: &[Case] = &[
         name: "empty_sandbox_starts_anew",
         about: "--unit cgroup: when all have left, the next process is a new invocation",
         run: empty_sandbox_starts_anew,
+    },
+    Case {
+        name: "real_time_exit_empties_its_sandbox",
+        about: "--unit cgroup: the last one ends as a SCHED_FIFO task, and the next starts anew",
+        run: real_time_exit_empties_its_sandbox,
     },
     Case {
         name: "moved_out_is_no_function",
@@ -173,6 +179,24 @@ fn empty_sandbox_starts_anew(bench: &Bench) -> Result<()> {
         in_sandbox(&sandbox, || burn(ms(30)))?.wait()?;
         let stats = scheduler.stats()?;
         ensure!((stats.arrivals, stats.demotions) == (count, 0), "{stats:?}");
+    }
+    scheduler.finish()
+}
+
+fn real_time_exit_empties_its_sandbox(bench: &Bench) -> Result<()> {
+    let scheduler = load(bench, "--unit cgroup")?;
+    let sandbox = Cgroup::new("functions/f")?;
+    scheduler.wait_for("the sandbox", |stats| stats.sandboxes == 1)?;
+    for count in 1..=3 {
+        in_sandbox(&sandbox, || {
+            burn(ms(30));
+            set_policy(Pid::from_raw(0), libc::SCHED_FIFO)
+                .expect("cannot become a real-time process");
+        })?
+        .wait()?;
+        let stats = scheduler.stats()?;
+        ensure!((stats.arrivals, stats.demotions) == (count, 0), "{stats:?}");
+        scheduler.wait_for("its end", |stats| stats.completions == count)?;
     }
     scheduler.finish()
 }
