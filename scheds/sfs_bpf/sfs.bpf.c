@@ -296,6 +296,10 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
+	if (pinned < 0 && kick_idle_cpu(p, -1)) {
+		scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
+		return;
+	}
 	if (cpu < 0 && stays) {
 		insert_first(p, SYSTEM_SLICE_NS, enq_flags);
 		return;
@@ -333,20 +337,30 @@ static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * @p, which was interrupted, goes on on its CPU, a short turn before those that it has itself
- * displaced. They are in the local queue; if the kernel has picked one of them already,
- * without asking dispatch(), running() makes that one give the CPU back.
+ * @p, which was interrupted, goes on on its CPU. A short turn goes before all that it has
+ * itself displaced, on whatever CPU is free first: in the local queue no idle one would find
+ * it. If only its own may run it, it waits there, and if the kernel has picked from that queue
+ * already, without asking dispatch(), running() makes that one give the CPU back.
  */
 static void resume(struct task_struct *p, const struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	s32 pinned = pinned_cpu(p);
+	struct cpu_ctx *cctx;
 
-	if (is_short_turn(tctx))
-		enq_flags |= SCX_ENQ_HEAD;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
+	if (!is_short_turn(tctx)) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
+		return;
+	}
+	if (pinned < 0) {
+		scx_bpf_dsq_insert(p, tctx->turn == TURN_SYSTEM ? DSQ_SYSTEM : DSQ_PROMPT, slice,
+				   enq_flags | SCX_ENQ_HEAD);
+		kick_idle_cpu(p, -1);
+		return;
+	}
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD);
+	cctx = lookup_cpu_ctx(pinned);
 	if (cctx)
-		cctx->was_passed |= is_short_turn(tctx) && !cctx->was_asked;
+		cctx->was_passed |= !cctx->was_asked;
 }
 
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
@@ -732,6 +746,8 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		head = first_of(DSQ_RANKED);
 	if (!head)
 		head = first_of(DSQ_OUTSIDE) ?: first_of(DSQ_FAIR);
+	if (!head)
+		head = first_of(DSQ_SYSTEM) ?: first_of(DSQ_PROMPT);
 	if (head)
 		kick_idle_cpu(head, -1);
 }
