@@ -3,7 +3,9 @@
  * Guard: no task waits for so long in a queue of ours that the kernel's watchdog comes
  * near. What orders a queue by key thinks of that when it gives out a key, with the load
  * that there is then. Load changes; so what has waited for half of the guard goes to the
- * front, once a second.
+ * front, once a second. And nothing waits for ever beside an idle CPU: a CPU that went idle
+ * between the look for one and the insertion into a queue is found here, should no CPU have
+ * a tick that finds it earlier.
  */
 #ifndef __SFS_GUARD_BPF_H
 #define __SFS_GUARD_BPF_H
@@ -59,6 +61,48 @@ __verified_once int guard_queue(u64 dsq, u64 front, u64 now)
 	return 0;
 }
 
+/* Have an idle CPU look at what waits in @dsq, if there is one that its head may use. */
+__verified_once int kick_for(u64 dsq)
+{
+	struct task_struct *head;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return 0;
+	bpf_rcu_read_lock();
+	head = first_of(dsq);
+	if (head)
+		kick_idle_cpu(head, -1);
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* The same for the queues of @cpu alone. */
+static void kick_for_own(s32 cpu)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!queue_length(DSQ_FILTER_CPU(cpu)) && !queue_length(DSQ_FAIR_CPU(cpu)) &&
+	    !queue_length(DSQ_OUTSIDE_CPU(cpu)) && !queue_length(DSQ_RANKED_CPU(cpu)))
+		return;
+	if (cctx)
+		cctx->may_have_own = true;
+	if (scx_bpf_test_and_clear_cpu_idle(cpu))
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+static void kick_idle_cpus(void)
+{
+	u32 shard;
+
+	kick_for(DSQ_SYSTEM);
+	kick_for(DSQ_PROMPT);
+	kick_for(DSQ_OUTSIDE);
+	kick_for(DSQ_FAIR);
+	kick_for(DSQ_RANKED);
+	bpf_for(shard, 0, nr_shards)
+		kick_for(DSQ_FILTER_SHARD(shard));
+}
+
 static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 {
 	u64 fair = fair_vtime_now - FRONT, ranked = sharing_clock - FRONT, now = clock_now();
@@ -70,8 +114,10 @@ static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 	bpf_for(cpu, 0, nr_cpu_ids) {
 		guard_queue(DSQ_FAIR_CPU(cpu), fair, now);
 		guard_queue(DSQ_OUTSIDE_CPU(cpu), fair, now);
+		kick_for_own(cpu);
 		guard_queue(DSQ_RANKED_CPU(cpu), ranked, now);
 	}
+	kick_idle_cpus();
 	bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);
 	return 0;
 }
