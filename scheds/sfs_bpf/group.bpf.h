@@ -32,9 +32,11 @@
 #define UNLIMITED_US	(1ULL << 44)
 
 /* The timer looks for periods that are over at least this often, in ns, and no more often
- * than this, however many groups are throttled. */
+ * than after a pause for each so many groups that it has looked at, so that it takes a few
+ * per cent of one CPU at most. */
 #define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
 #define RELEASE_PAUSE_NS	NSEC_PER_MSEC
+#define GROUPS_A_PAUSE		128
 
 /*
  * A group. active, nr_active and used_ns are added to atomically, counted and
@@ -443,8 +445,11 @@ int release_group(u64 id, u64 until);
  * behind the others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
-	u64 now = clock_now(), next = RELEASE_INTERVAL_NS, when, id, first = 0;
+	u64 now = clock_now(), next = RELEASE_INTERVAL_NS, when, id, first = 0, pause;
+	u32 looked_at = 0;
 	int i;
+
+	__sink(looked_at);	/* or the verifier follows each of its values */
 
 	bpf_for(i, 0, REVIEW_BATCH) {
 		if (i == REVIEW_BATCH - 1)
@@ -456,6 +461,7 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 			break;
 		}
 		first = first ?: id;
+		looked_at++;
 		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
 		when = review_throttled(id, now);
 		bpf_rcu_read_unlock();
@@ -464,8 +470,9 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 		if (when < next)
 			next = when;
 	}
+	pause = RELEASE_PAUSE_NS * (1 + looked_at / GROUPS_A_PAUSE);
 	if (nr_limited || first)
-		bpf_timer_start(&t->timer, next < RELEASE_PAUSE_NS ? RELEASE_PAUSE_NS : next, 0);
+		bpf_timer_start(&t->timer, next < pause ? pause : next, 0);
 	return 0;
 }
 
