@@ -40,6 +40,7 @@ pub const CASES: &[Case] = &[
 
 fn filter_preempts_fair(bench: &Bench) -> Result<()> {
     const TIMES: u64 = 40;
+    bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 10000 --no-overload")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
