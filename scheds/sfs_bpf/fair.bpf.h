@@ -30,6 +30,9 @@ static volatile u64 fair_vtime_now;
  */
 #define FAIR_DUE_TURN_FRACTION	25
 
+/* dispatch() looks so often at most for what is due. */
+#define FAIR_LOOK_INTERVAL_NS	NSEC_PER_MSEC
+
 /* A turn in fair-only mode is this much shorter than in FILTER mode. */
 #define FAIR_ONLY_TURN_FRACTION	5
 
@@ -42,7 +45,8 @@ static u32 fair_waiting(void)
 /* Return how many of those that one CPU alone may run wait for @cpu. */
 static u32 fair_waiting_for(s32 cpu)
 {
-	return queue_length(DSQ_FAIR_CPU(cpu)) + queue_length(DSQ_OUTSIDE_CPU(cpu));
+	return own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) +
+	       own_queue_length(cpu, DSQ_OUTSIDE_CPU(cpu));
 }
 
 /* Return the time that each waiting task may take for FAIR's round to end
@@ -53,13 +57,13 @@ static u64 fair_round_share(u32 waiting)
 }
 
 /*
- * Return the length of the next turn. In fair-only mode the short functions run
- * here as well: turns are then as short as the tick allows (4 ms at HZ=250, for
- * the default of 20 ms), like those of the kernel's fair class.
+ * Return the length of the next turn while @waiting tasks wait. In fair-only mode the
+ * short functions run here as well: turns are then as short as the tick allows (4 ms at
+ * HZ=250, for the default of 20 ms), like those of the kernel's fair class.
  */
-static u64 fair_turn_ns(void)
+static u64 fair_turn_ns(u32 waiting)
 {
-	u64 share = fair_round_share(fair_waiting());
+	u64 share = fair_round_share(waiting);
 	u64 turn = fair_slice_ns;
 
 	if (mode == SFS_MODE_FAIR_ONLY || policy == SFS_POLICY_FAIR)
@@ -127,9 +131,9 @@ static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
  * one turn of it comes to is not forgotten, however little its weight, but not
  * farther than FAIR's round may take.
  */
-static u64 fair_turns_ahead(const struct task_ctx *tctx)
+static u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
 {
-	u64 share = fair_round_share(fair_waiting());
+	u64 share = fair_round_share(waiting);
 	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
 	u64 usual = FAIR_TURNS_AHEAD * fair_slice_ns;
 	u64 most = own > usual ? own : usual;
@@ -150,12 +154,13 @@ static u64 fair_saved_up(const struct task_ctx *tctx)
 	return own > fair_slice_ns ? own : fair_slice_ns;
 }
 
-/* Return @p's virtual time, brought into the window around the present one. */
-static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
+/* Return @p's virtual time, brought into the window around the present one; @waiting tasks
+ * wait. */
+static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx, u32 waiting)
 {
 	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime;
 	u64 earliest = now - fair_saved_up(tctx);
-	u64 latest = now + fair_turns_ahead(tctx);
+	u64 latest = now + fair_turns_ahead(tctx, waiting);
 
 	if (time_before(vtime, earliest))
 		return earliest;
@@ -177,7 +182,8 @@ static u64 fair_queue_for(const struct task_struct *p, const struct task_ctx *tc
 static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p);
-	u64 turn = fair_turn_ns();
+	u32 waiting = fair_waiting();
+	u64 turn = fair_turn_ns(waiting);
 
 	if (tctx) {
 		tctx->turn = TURN_FAIR;
@@ -186,8 +192,8 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 		turn = within_quota(tctx, turn);
 	}
 	note_pinned(pinned);
-	scx_bpf_dsq_insert_vtime(p, fair_queue_for(p, tctx, pinned), turn, fair_vtime_of(p, tctx),
-				 enq_flags);
+	scx_bpf_dsq_insert_vtime(p, fair_queue_for(p, tctx, pinned), turn,
+				 fair_vtime_of(p, tctx, waiting), enq_flags);
 	if (!kick_idle_cpu(p, pinned) && tctx && (enq_flags & SCX_ENQ_WAKEUP))
 		preempt_for_outside(p, tctx, now);
 }
@@ -234,13 +240,13 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 	return longest < interval ? 0 : dsq;
 }
 
-/* Return @dsq if its head comes before @vtime, which is then its head's, or if there is no
- * @best; else @best. */
-static u64 earlier_of(u64 best, u64 dsq, u64 *vtime)
+/* Return @dsq if its head, of @waiting, comes before @vtime, which is then its head's, or if
+ * there is no @best; else @best. */
+static u64 earlier_of(u64 best, u64 dsq, u32 waiting, u64 *vtime)
 {
 	struct task_struct *head;
 
-	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+	if (!waiting)
 		return best;
 	head = first_of(dsq);
 	if (!head || (best && !time_before(head->scx.dsq_vtime, *vtime)))
@@ -252,7 +258,10 @@ static u64 earlier_of(u64 best, u64 dsq, u64 *vtime)
 /* The same as below among what is no function. */
 static u64 outside_first_queue(s32 cpu, u64 *vtime)
 {
-	return earlier_of(earlier_of(0, DSQ_OUTSIDE, vtime), DSQ_OUTSIDE_CPU(cpu), vtime);
+	u64 own = DSQ_OUTSIDE_CPU(cpu);
+	u64 dsq = earlier_of(0, DSQ_OUTSIDE, queue_length(DSQ_OUTSIDE), vtime);
+
+	return earlier_of(dsq, own, own_queue_length(cpu, own), vtime);
 }
 
 /*
@@ -263,40 +272,57 @@ static u64 outside_first_queue(s32 cpu, u64 *vtime)
  */
 static u64 fair_first_queue(s32 cpu, u64 *vtime)
 {
-	u64 dsq = outside_first_queue(cpu, vtime);
+	u64 own = DSQ_FAIR_CPU(cpu), dsq = outside_first_queue(cpu, vtime);
 
-	return earlier_of(earlier_of(dsq, DSQ_FAIR, vtime), DSQ_FAIR_CPU(cpu), vtime);
+	dsq = earlier_of(dsq, DSQ_FAIR, queue_length(DSQ_FAIR), vtime);
+	return earlier_of(dsq, own, own_queue_length(cpu, own), vtime);
 }
 
 /* Give @cpu the first task of @dsq that it may run, if that is not @but. */
 static bool move_from(u64 dsq, u64 but)
 {
-	return dsq != but && scx_bpf_dsq_nr_queued(dsq) > 0 && scx_bpf_dsq_move_to_local(dsq, 0);
+	return dsq != but && scx_bpf_dsq_move_to_local(dsq, 0);
+}
+
+/* The same for one of @cpu's own queues. */
+static bool move_from_own(s32 cpu, u64 dsq, u64 but)
+{
+	return own_queue_length(cpu, dsq) && move_from(dsq, but);
 }
 
 /* Give @cpu the first task of @dsq, one of its FAIR queues, that it may run, or else of
  * another. Return true if there is one. */
 __verified_once bool fair_dispatch_from(s32 cpu, u64 dsq)
 {
-	return move_from(dsq, 0) || move_from(DSQ_OUTSIDE_CPU(cpu), dsq) ||
-	       move_from(DSQ_FAIR_CPU(cpu), dsq) || move_from(DSQ_OUTSIDE, dsq) ||
+	return move_from(dsq, 0) || move_from_own(cpu, DSQ_OUTSIDE_CPU(cpu), dsq) ||
+	       move_from_own(cpu, DSQ_FAIR_CPU(cpu), dsq) || move_from(DSQ_OUTSIDE, dsq) ||
 	       move_from(DSQ_FAIR, dsq);
 }
 
 /* Give @cpu the first FAIR task that it may run. Return true if there is one. */
 static bool fair_dispatch(s32 cpu)
 {
-	u64 vtime = 0, dsq = fair_first_queue(cpu, &vtime);
+	u64 vtime = 0, dsq;
 
+	if (!may_have_own(cpu)) {
+		if (!queue_length(DSQ_FAIR))
+			return move_from(DSQ_OUTSIDE, 0);
+		if (!queue_length(DSQ_OUTSIDE) && move_from(DSQ_FAIR, 0))
+			return true;
+	}
+	dsq = fair_first_queue(cpu, &vtime);
 	return dsq && fair_dispatch_from(cpu, dsq);
 }
 
 /* The same for what is no function. */
 __verified_once bool outside_dispatch(s32 cpu)
 {
-	u64 vtime = 0, dsq = outside_first_queue(cpu, &vtime);
+	u64 vtime = 0, dsq;
 
-	return dsq && (move_from(dsq, 0) || move_from(DSQ_OUTSIDE_CPU(cpu), dsq) ||
+	if (!may_have_own(cpu))
+		return move_from(DSQ_OUTSIDE, 0);
+	dsq = outside_first_queue(cpu, &vtime);
+	return dsq && (move_from(dsq, 0) || move_from_own(cpu, DSQ_OUTSIDE_CPU(cpu), dsq) ||
 		       move_from(DSQ_OUTSIDE, dsq));
 }
 

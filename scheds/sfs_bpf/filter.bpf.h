@@ -153,8 +153,8 @@ __verified_once int relieve_filter(u64 filter, u64 fair, u64 now)
 			break;
 		tctx->turn = TURN_FAIR;
 		fair_join(p, tctx);
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns());
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p, tctx));
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns(fair_waiting()));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p, tctx, fair_waiting()));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
 			count(SFS_RELIEVED);
 	}
@@ -173,7 +173,7 @@ static bool loader_is_late(u64 now)
 /* Return true if FILTER has work that may wait for @cpu. */
 __verified_once bool filter_waiting(s32 cpu)
 {
-	return scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0 || shards_waiting(cpu);
+	return own_queue_length(cpu, DSQ_FILTER_CPU(cpu)) || shards_waiting(cpu);
 }
 
 /* Return true if the next of FILTER may surely run on @cpu. (That of its shard; work in
@@ -183,7 +183,7 @@ static bool filter_head_waiting(s32 cpu)
 	u64 own = DSQ_FILTER_SHARD(shard_of(cpu));
 	struct task_struct *head;
 
-	if (scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0)
+	if (own_queue_length(cpu, DSQ_FILTER_CPU(cpu)))
 		return true;
 	if (scx_bpf_dsq_nr_queued(own) <= 0)
 		return false;
@@ -205,7 +205,7 @@ __verified_once bool filter_dispatch(s32 cpu)
 	if (!cctx)
 		return false;
 	first = first_shard_queue(cpu, cctx);
-	pinned = scx_bpf_dsq_nr_queued(DSQ_FILTER_CPU(cpu)) > 0;
+	pinned = own_queue_length(cpu, DSQ_FILTER_CPU(cpu));
 	if (pinned && head_queued_at(DSQ_FILTER_CPU(cpu)) <= head_queued_at(first) &&
 	    scx_bpf_dsq_move_to_local(DSQ_FILTER_CPU(cpu), 0))
 		return true;

@@ -153,6 +153,21 @@ static u32 queue_length(u64 dsq)
 	return queued > 0 ? queued : 0;
 }
 
+/* Return false if nothing waits in @cpu's own queues, as is usual: its note of that costs less
+ * than a look. */
+static bool may_have_own(s32 cpu)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	return cctx && cctx->may_have_own;
+}
+
+/* Return how many tasks wait in @dsq, one of @cpu's own queues. */
+static u32 own_queue_length(s32 cpu, u64 dsq)
+{
+	return may_have_own(cpu) ? queue_length(dsq) : 0;
+}
+
 /* Return how long the first task of @dsq has waited; 0 if there is none. */
 static u64 head_wait(u64 dsq, u64 now)
 {

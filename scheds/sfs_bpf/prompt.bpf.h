@@ -126,14 +126,20 @@ static void charge_prompt(const struct task_struct *p, struct task_ctx *tctx, u6
 bool functions_wait(s32 cpu);
 
 /* Charge @p's CPU for @delta of CPU time outside of FILTER that no function had. Where none
- * waits, there is nothing to pay. */
+ * waits, there is nothing to pay. To look for some is dear, so that is done for a sum. */
 static void charge_outside(const struct task_struct *p, u64 delta)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 
-	if (cctx && functions_wait(cpu))
-		take(&cctx->prompt, delta, PROMPT_DEBT_NS);
+	if (!cctx)
+		return;
+	cctx->outside_used_ns += delta;
+	if (cctx->outside_used_ns < PROMPT_LEAST_NS)
+		return;
+	if (functions_wait(cpu))
+		take(&cctx->prompt, cctx->outside_used_ns, PROMPT_DEBT_NS);
+	cctx->outside_used_ns = 0;
 }
 
 /* Return true if what is no function may run before functions on the CPU. */
@@ -146,8 +152,8 @@ static bool may_serve_outside(struct cpu_ctx *cctx, u64 now)
 /* Return true if some of that waits which @cpu, whose context is @cctx, should serve now. */
 static bool outside_is_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
 {
-	return (scx_bpf_dsq_nr_queued(DSQ_OUTSIDE) > 0 ||
-		scx_bpf_dsq_nr_queued(DSQ_OUTSIDE_CPU(cpu)) > 0) && may_serve_outside(cctx, now);
+	return may_serve_outside(cctx, now) &&
+	       (queue_length(DSQ_OUTSIDE) || own_queue_length(cpu, DSQ_OUTSIDE_CPU(cpu)));
 }
 
 /* Return true if its turn is one that others of its kind alone may come before. */

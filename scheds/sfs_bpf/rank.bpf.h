@@ -297,7 +297,7 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 
 	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0)
 		shared = first_of(DSQ_RANKED);
-	if (scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0)
+	if (own_queue_length(cpu, DSQ_RANKED_CPU(cpu)))
 		pinned = first_of(DSQ_RANKED_CPU(cpu));
 	if (pinned && (!shared ||
 		       time_before(pinned->scx.dsq_vtime, shared->scx.dsq_vtime))) {
@@ -327,7 +327,7 @@ __verified_once bool ranked_head_waiting(s32 cpu)
 {
 	struct task_struct *head;
 
-	if (scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0)
+	if (own_queue_length(cpu, DSQ_RANKED_CPU(cpu)))
 		return true;
 	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) <= 0)
 		return false;
@@ -406,10 +406,10 @@ static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 __verified_once bool functions_wait(s32 cpu)
 {
 	return filter_waiting(cpu) || scx_bpf_dsq_nr_queued(DSQ_FAIR) > 0 ||
-	       scx_bpf_dsq_nr_queued(DSQ_FAIR_CPU(cpu)) > 0 ||
+	       own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) ||
 	       (policy == SFS_POLICY_LEARNED &&
 		(scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0 ||
-		 scx_bpf_dsq_nr_queued(DSQ_RANKED_CPU(cpu)) > 0));
+		 own_queue_length(cpu, DSQ_RANKED_CPU(cpu))));
 }
 
 #endif /* __SFS_RANK_BPF_H */

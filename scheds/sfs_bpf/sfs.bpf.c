@@ -107,8 +107,10 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 	return has_credit(inv) && mode == SFS_MODE_FILTER ? TURN_FILTER : TURN_FAIR;
 }
 
-/* Return how long such a turn may be. */
-static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv)
+/* Return how long such a turn may be; @waiting tasks wait in FAIR, which matters to a FAIR one
+ * alone. */
+static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv,
+		   u32 waiting)
 {
 	if (turn == TURN_SYSTEM)
 		return SYSTEM_SLICE_NS;
@@ -116,7 +118,9 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 		return prompt_turn_ns(tctx);
 	if (turn == TURN_RANKED)
 		return within_quota(tctx, tctx->slice);
-	return within_quota(tctx, turn == TURN_FILTER && inv ? credit_left(inv) : fair_turn_ns());
+	if (turn == TURN_FILTER && inv)
+		return within_quota(tctx, credit_left(inv));
+	return within_quota(tctx, fair_turn_ns(waiting));
 }
 
 /* Return the group whose quota keeps @p from running, or 0. What is on its way out
@@ -134,19 +138,22 @@ static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 	return tctx->may_be_held ? out_of_quota(p, tctx) : 0;
 }
 
-/* @p is about to run, without a queue, for a turn of that kind. */
-static void take_turn(struct task_struct *p, struct task_ctx *tctx,
-		      const struct invocation *inv, u32 turn)
+/* @p is about to run, without a queue, for a turn of that kind. Return how long it may be. */
+static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
+		     const struct invocation *inv, u32 turn)
 {
+	u32 waiting = turn == TURN_FAIR ? fair_waiting() : 0;
+
 	tctx->turn = turn;
 	if (turn == TURN_FAIR) {
 		fair_join(p, tctx);
-		scx_bpf_task_set_dsq_vtime(p, fair_vtime_of(p, tctx));
+		scx_bpf_task_set_dsq_vtime(p, fair_vtime_of(p, tctx, waiting));
 	} else {
 		leave_group(tctx);
 	}
 	if (turn == TURN_RANKED && inv)
 		place(tctx, inv);
+	return turn_ns(turn, tctx, inv, waiting);
 }
 
 /* Return true if something waits that @cpu should serve before functions. */
@@ -220,7 +227,7 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
 	bool is_idle = false;
-	u64 now;
+	u64 now, slice;
 	s32 cpu;
 
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~(u64)SCX_WAKE_SYNC, &is_idle);
@@ -235,9 +242,9 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	tctx->met = true;
 	if (must_park(p, tctx))
 		return cpu;
-	take_turn(p, tctx, inv, next_turn(p, tctx, inv));
+	slice = take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, turn_ns(tctx->turn, tctx, inv), 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
 	return cpu;
 }
 
@@ -367,7 +374,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	u64 now = clock_now(), parked;
+	u64 now = clock_now(), parked, slice;
 	bool interrupted, resumed = false;
 	u32 turn;
 
@@ -387,8 +394,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		park(p, tctx, parked, enq_flags, now);
 	} else if (interrupted && resumes_at_once(p, tctx, now)) {
 		tctx->queued_at = 0;
-		take_turn(p, tctx, inv, turn);
-		resume(p, tctx, turn_ns(turn, tctx, inv), enq_flags);
+		slice = take_turn(p, tctx, inv, turn);
+		resume(p, tctx, slice, enq_flags);
 		resumed = true;
 	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags);
@@ -444,10 +451,10 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 {
 	s32 cpu = scx_bpf_task_cpu(prev);
 
-	take_turn(prev, tctx, inv, turn);
+	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
+	cctx->was_asked = false;
 	cctx->is_short_turn = is_short_turn(tctx);
-	scx_bpf_task_set_slice(prev, turn_ns(turn, tctx, inv));
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, clock_now());
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
@@ -463,7 +470,7 @@ static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
 	u32 turn;
 
 	if (!tctx) {
-		scx_bpf_task_set_slice(prev, fair_turn_ns());
+		scx_bpf_task_set_slice(prev, fair_turn_ns(fair_waiting()));
 		return;
 	}
 	turn = next_turn(prev, tctx, inv);
@@ -476,7 +483,7 @@ static bool outside_keeps_cpu(struct task_struct *prev, const struct task_ctx *t
 			      struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	return !is_function(prev, tctx) && !tctx->yielded && may_serve_outside(cctx, now) &&
-	       comes_before_outside(fair_vtime_of(prev, tctx), cpu);
+	       comes_before_outside(fair_vtime_of(prev, tctx, fair_waiting()), cpu);
 }
 
 /* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
@@ -511,7 +518,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
-	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv));
+	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv, fair_waiting()));
 	if (tctx->turn == TURN_FILTER) {
 		scx_bpf_dsq_move(it, p, filter_queue_for(p, pinned), 0);
 	} else if (tctx->turn == TURN_RANKED && inv) {
@@ -520,7 +527,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), 0);
 	} else {
 		fair_join(p, tctx);
-		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
+		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx, fair_waiting()));
 		scx_bpf_dsq_move_vtime(it, p, fair_queue_for(p, tctx, pinned), 0);
 	}
 	note_pinned(pinned);	/* not before: no run queue is locked here */
@@ -556,11 +563,25 @@ static bool own_waiting(s32 cpu, struct cpu_ctx *cctx)
 	return false;
 }
 
-/* Return true if nothing waits that @cpu could run. */
-static bool nothing_waits(s32 cpu, struct cpu_ctx *cctx)
+/* Return true if nothing waits in FILTER, but for what @cpu alone may run. */
+static bool filter_is_empty(s32 cpu)
 {
-	return !fair_waiting() && !own_waiting(cpu, cctx) && !shards_waiting(cpu) &&
+	return !shards_waiting(cpu) &&
 	       (policy != SFS_POLICY_LEARNED || !queue_length(DSQ_RANKED));
+}
+
+/* Return the FAIR queue that must get @cpu now (fair_due_queue()). The look at its heads is
+ * dear, and a bound of tenths of a second leaves room: one in a ms is enough. */
+static u64 look_for_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
+{
+	u64 due;
+
+	if (time_delta(now, cctx->fair_looked_at) < FAIR_LOOK_INTERVAL_NS)
+		return 0;
+	due = fair_due_queue(cpu, cctx->fair_served_at, now);
+	if (!due)
+		cctx->fair_looked_at = now;
+	return due;
 }
 
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
@@ -570,7 +591,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	struct invocation *inv = NULL;
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = clock_now(), due;
-	bool wants_more, parked = false;
+	bool wants_more, fair_waits, parked = false;
 
 	if (!cctx)
 		return;
@@ -591,7 +612,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_running(prev, tctx, inv, tctx->turn, cctx);
 		return;
 	}
-	if (nothing_waits(cpu, cctx)) {
+	fair_waits = fair_waiting() || own_waiting(cpu, cctx);
+	if (!fair_waits && filter_is_empty(cpu)) {
 		if (wants_more && !parked)
 			keep_last(prev, tctx, inv, cctx);
 		return;
@@ -600,7 +622,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, now);
 		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
 	}
-	due = fair_due_queue(cpu, cctx->fair_served_at, now);
+	due = fair_waits ? look_for_due(cpu, cctx, now) : 0;
 	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
 		cctx->fair_served_at = now;
@@ -611,7 +633,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_running(prev, tctx, inv, TURN_FAIR, cctx);
 		return;
 	}
-	if (outside_is_due(cpu, cctx, now) && outside_dispatch(cpu)) {
+	if (fair_waits && outside_is_due(cpu, cctx, now) && outside_dispatch(cpu)) {
 		cctx->next_turn_is_due = true;
 		return;
 	}
@@ -646,10 +668,11 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
  */
 static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 {
-	bool passed = cctx->was_passed;
+	bool passed = cctx->was_passed, asked = cctx->was_asked;
 
 	cctx->was_passed = false;
-	if (cctx->is_short_turn || (cctx->turn_is_due && !passed))
+	cctx->was_asked = false;
+	if (cctx->is_short_turn || ((asked || cctx->turn_is_due) && !passed))
 		return false;
 	return passed || functions_come_second(cpu, now) ||
 	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
@@ -667,7 +690,6 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (!cctx)
 		return;
 	fair = !tctx || tctx->turn == TURN_FAIR;
-	cctx->was_asked = false;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	begin_fair_turn(p, tctx, cctx, fair, now);
 	if (gives_way(cctx, cpu, fair, now))
@@ -931,13 +953,14 @@ void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us
 static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	u32 waiting = fair_waiting();
 
 	if (tctx) {
 		tctx->turn = TURN_FAIR;
 		fair_join(p, tctx);
 	}
-	scx_bpf_dsq_move_set_slice(it, fair_turn_ns());
-	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx));
+	scx_bpf_dsq_move_set_slice(it, fair_turn_ns(waiting));
+	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx, waiting));
 	return scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0);
 }
 

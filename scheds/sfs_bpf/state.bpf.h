@@ -301,6 +301,8 @@ static bool has_waited_long(const struct task_ctx *tctx, u64 now)
  */
 struct cpu_ctx {
 	u64 fair_served_at;	/* when functions in FAIR last had this CPU, or what was due */
+	u64 fair_looked_at;	/* when dispatch() last looked in vain for what is due in FAIR */
+	u64 outside_used_ns;	/* by what is no function, and not charged to the bucket yet */
 	bool next_turn_is_due;	/* dispatch() has chosen one that goes before FILTER */
 	bool turn_is_due;	/* FILTER must wait until this turn ends; others read this, too */
 	bool is_short_turn;	/* a kernel thread or a daemon has it, or others claim it for one */
@@ -310,8 +312,9 @@ struct cpu_ctx {
 	bool in_release;	/* cpu_release() is at work */
 	bool is_taken;		/* a real-time task has it; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
-	/* What prompt turns, and turns from DSQ_OUTSIDE, may have of this CPU. Filled and emptied by several CPUs at a
-	 * time without a lock: a lost update is a turn more or less. */
+	/* What prompt turns, and turns from DSQ_OUTSIDE, may have of this CPU. Filled and
+	 * emptied by several CPUs at a time without a lock: a lost update is a turn more or
+	 * less. */
 	struct token_bucket prompt;
 };
 
