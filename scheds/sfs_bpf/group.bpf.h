@@ -22,8 +22,9 @@
 /* Throttled groups looked at by one run of the timer. */
 #define REVIEW_BATCH	512
 
-/* A run of the timer releases tasks for no longer than this. */
-#define RELEASE_ROUND_NS	(2 * NSEC_PER_MSEC)
+/* A run of the timer goes on for no longer than this: nothing else runs on its CPU
+ * meanwhile. */
+#define RELEASE_ROUND_NS	(NSEC_PER_MSEC / 2)
 
 /* What nr_active becomes when the group goes: far from 0, whoever counts on. */
 #define GROUP_GONE	(-(1LL << 62))
@@ -445,15 +446,18 @@ int release_group(u64 id, u64 until);
  * behind the others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
-	u64 now = clock_now(), next = RELEASE_INTERVAL_NS, when, id, first = 0, pause;
+	u64 now = clock_now(), until = now + RELEASE_ROUND_NS;
+	u64 next = RELEASE_INTERVAL_NS, when, id, first = 0, pause;
 	u32 looked_at = 0;
 	int i;
 
 	__sink(looked_at);	/* or the verifier follows each of its values */
 
 	bpf_for(i, 0, REVIEW_BATCH) {
-		if (i == REVIEW_BATCH - 1)
+		if (i == REVIEW_BATCH - 1 || clock_now() > until) {
 			next = 0;	/* there may be more */
+			break;
+		}
 		if (bpf_map_pop_elem(&throttled_groups, &id))
 			break;
 		if (id == first) {
@@ -466,7 +470,7 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 		when = review_throttled(id, now);
 		bpf_rcu_read_unlock();
 		if (!when)
-			release_group(id, now + RELEASE_ROUND_NS);
+			release_group(id, until);
 		if (when < next)
 			next = when;
 	}
