@@ -13,8 +13,9 @@
 #ifndef __SFS_GROUP_BPF_H
 #define __SFS_GROUP_BPF_H
 
-/* Groups deeper than this share like one of this depth. */
-#define MAX_GROUP_DEPTH	8
+/* What is in groups farther down than this counts as if it were in the one at this depth: a
+ * tenant gets out of no quota by making more of them. */
+#define MAX_GROUP_DEPTH	32
 
 /* Where the tasks of a group wait that has used up its quota. */
 #define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
@@ -48,6 +49,7 @@
  */
 struct group {
 	u64 parent;		/* id; 0: this is the root */
+	u64 counts_as;		/* id of itself, or of the one at MAX_GROUP_DEPTH above it */
 	u32 weight;		/* 100 is the default */
 	u32 counted;		/* weight that the parent's `active` has of it */
 	s64 active;		/* sum of the weights of what is active in it */
@@ -95,13 +97,27 @@ static struct group *lookup_group(u64 id)
 	return id ? bpf_map_lookup_elem(&groups, &id) : NULL;
 }
 
-/* Return the id of the group whose weight and quota hold for @p; 0: the kernel
- * has no groups for the CPU controller. */
+/* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
+ * for the CPU controller. For one that could not be kept that is the nearest above it. */
 static u64 group_of(struct task_struct *p)
 {
+	struct task_group *tg;
+	int i;
+
 	if (!bpf_core_field_exists(p->sched_task_group))
 		return 0;
-	return p->sched_task_group->css.cgroup->kn->id;
+	tg = p->sched_task_group;
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g;
+
+		if (!tg)
+			break;
+		g = lookup_group(BPF_CORE_READ(tg, css.cgroup, kn, id));
+		if (g)
+			return g->counts_as;
+		tg = BPF_CORE_READ(tg, parent);
+	}
+	return 0;
 }
 
 /* ------------------------------------------------------------------ weight
@@ -514,15 +530,40 @@ static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 
 		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
 }
 
-/* A group that cannot be kept for want of memory shares with its parent's tasks,
- * without a quota: better than that it cannot be made. */
+/* Return the nearest group above @cgrp that is kept; 0: there is none. */
+static u64 group_above(struct cgroup *cgrp)
+{
+	int level = cgrp->level, i;
+
+	bpf_for(i, 1, MAX_GROUP_DEPTH) {
+		struct cgroup *above;
+		u64 id;
+
+		if (i > level)
+			break;
+		above = bpf_cgroup_ancestor(cgrp, level - i);
+		if (!above)
+			break;
+		id = above->kn->id;
+		bpf_cgroup_release(above);
+		if (lookup_group(id))
+			return id;
+	}
+	return 0;
+}
+
+/* A group that cannot be kept for want of memory shares with its parent's tasks, within
+ * their quota: better than that it cannot be made. */
 static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
-	struct group fresh = { .weight = args->weight ?: 100 }, *g;
+	struct group fresh = { .weight = args->weight ?: 100 }, *g, *parent;
 	u64 id = cgrp->kn->id;
 
-	if (cgrp->level > 0)
-		fresh.parent = BPF_CORE_READ(cgrp, self.parent, cgroup, kn, id);
+	fresh.counts_as = id;
+	fresh.parent = group_above(cgrp);
+	parent = lookup_group(fresh.parent);
+	if (parent && cgrp->level > MAX_GROUP_DEPTH)
+		fresh.counts_as = parent->counts_as;
 	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY))
 		return;
 	g = lookup_group(id);

@@ -46,6 +46,11 @@ pub const CASES: &[Case] = &[
         run: quota_holds_for_all_threads_and_levels,
     },
     Case {
+        name: "quota_holds_at_any_depth",
+        about: "a tenant that nests groups below its own has no more than its quota",
+        run: quota_holds_at_any_depth,
+    },
+    Case {
         name: "quotas_of_hundreds_of_groups",
         about: "hundreds of groups are throttled all the time: each gets its quota, and no daemon notices",
         run: quotas_of_hundreds_of_groups,
@@ -265,6 +270,26 @@ fn quota_holds_for_all_threads_and_levels(bench: &Bench) -> Result<()> {
     ensure!(used.0 <= ms(1290), "more than its own quota");
     expect_share(bench, "both", used.0 + used.1, ms(3000), 120.0, 4.0)?;
     drop(hogs);
+    scheduler.finish()
+}
+
+fn quota_holds_at_any_depth(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = load_with_quotas(bench, ALL_FAIR)?;
+    for depth in [1, 9, 33, 60] {
+        let mut nested = vec![Cgroup::new("top")?];
+        for level in 1..=depth {
+            nested[level - 1].set("cgroup.subtree_control", "+cpu")?;
+            nested.push(Cgroup::new(&format!("top{}", "/n".repeat(level)))?);
+        }
+        nested[0].set("cpu.max", "50000 100000")?;
+        let hogs = hogs_in(&nested[depth], bench.cpus())?;
+        sleep(ms(500));
+        let used = used_in(&nested[0], ms(2000))?;
+        let what = format!("{depth} groups below it");
+        expect_share(bench, &what, used, ms(2000), 50.0, 4.0)?;
+        drop(hogs);
+    }
     scheduler.finish()
 }
 
