@@ -17,6 +17,7 @@ mod overload;
 mod placement;
 mod policies;
 mod queues;
+mod rates;
 mod sandboxes;
 mod sections;
 mod shards;
@@ -49,6 +50,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         sections::CASES,
         waiting::CASES,
         daemons::CASES,
+        rates::CASES,
         disk::CASES,
     ]
     .into_iter()
