@@ -17,6 +17,9 @@
  * tenant gets out of no quota by making more of them. */
 #define MAX_GROUP_DEPTH	32
 
+/* So many groups one in the other may not be kept, for want of memory. */
+#define MAX_UNKEPT_DEPTH	4096
+
 /* Where the tasks of a group wait that has used up its quota. */
 #define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
 
@@ -97,17 +100,14 @@ static struct group *lookup_group(u64 id)
 	return id ? bpf_map_lookup_elem(&groups, &id) : NULL;
 }
 
-/* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
- * for the CPU controller. For one that could not be kept that is the nearest above it. */
-static u64 group_of(struct task_struct *p)
+/* Return what the nearest group at or above the task group at @address counts as that is kept,
+ * or 0. */
+__verified_once u64 nearest_group(u64 address)
 {
-	struct task_group *tg;
+	struct task_group *tg = (struct task_group *)address;
 	int i;
 
-	if (!bpf_core_field_exists(p->sched_task_group))
-		return 0;
-	tg = p->sched_task_group;
-	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+	bpf_for(i, 0, MAX_UNKEPT_DEPTH) {
 		struct group *g;
 
 		if (!tg)
@@ -118,6 +118,22 @@ static u64 group_of(struct task_struct *p)
 		tg = BPF_CORE_READ(tg, parent);
 	}
 	return 0;
+}
+
+/* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
+ * for the CPU controller. For one that could not be kept that is the nearest above it. */
+static u64 group_of(struct task_struct *p)
+{
+	struct group *g;
+	u64 address = 0;
+
+	if (!bpf_core_field_exists(p->sched_task_group))
+		return 0;
+	g = lookup_group(p->sched_task_group->css.cgroup->kn->id);
+	if (g)
+		return g->counts_as;
+	BPF_CORE_READ_INTO(&address, p, sched_task_group);
+	return nearest_group(address);
 }
 
 /* ------------------------------------------------------------------ weight
@@ -535,7 +551,7 @@ static u64 group_above(struct cgroup *cgrp)
 {
 	int level = cgrp->level, i;
 
-	bpf_for(i, 1, MAX_GROUP_DEPTH) {
+	bpf_for(i, 1, MAX_UNKEPT_DEPTH) {
 		struct cgroup *above;
 		u64 id;
 
