@@ -678,6 +678,16 @@ static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
 }
 
+/* The kernel takes each CPU for idle when a scheduler is loaded, until it has been so once.
+ * One that is busy then would be given a task to wait for the next tick. */
+static void note_first_run(struct cpu_ctx *cctx, s32 cpu)
+{
+	if (cctx->has_run)
+		return;
+	cctx->has_run = true;
+	scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
 /* @p gets its CPU. */
 void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 {
@@ -689,6 +699,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 
 	if (!cctx)
 		return;
+	note_first_run(cctx, cpu);
 	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	begin_fair_turn(p, tctx, cctx, fair, now);

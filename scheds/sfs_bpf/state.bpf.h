@@ -308,6 +308,7 @@ struct cpu_ctx {
 	bool is_short_turn;	/* a kernel thread or a daemon has it, or others claim it for one */
 	bool may_have_own;	/* something may wait in this CPU's own queues */
 	bool was_asked;		/* dispatch() has been called since something began to run */
+	bool has_run;		/* something, since this scheduler was loaded */
 	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
 	bool is_taken;		/* a real-time task has it; others read this, too */
