@@ -125,6 +125,20 @@ static bool kick_idle_cpu(const struct task_struct *p, s32 pinned)
 	return true;
 }
 
+/* Return true if another CPU idles that may run @p. */
+static bool may_run_elsewhere(const struct task_struct *p)
+{
+	const struct cpumask *idle;
+	bool may;
+
+	if (pinned_cpu(p) >= 0)
+		return false;
+	idle = scx_bpf_get_idle_cpumask();
+	may = bpf_cpumask_intersects(idle, p->cpus_ptr);
+	scx_bpf_put_idle_cpumask(idle);
+	return may;
+}
+
 /* Preempt FAIR work for @p, which has just been queued in FILTER. */
 static void preempt_fair_cpu(const struct task_struct *p, s32 pinned)
 {

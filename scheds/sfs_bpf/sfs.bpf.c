@@ -191,11 +191,18 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
  * Return true if @p, which was interrupted, goes on on its CPU as soon as who has done that
  * gives it back. Not if others wait that go before it, too: the kernel picks what is in the
  * local queue before it asks dispatch(), so it would have the CPU for an instant between
- * each two of them, or until the next tick. It waits first in line for any CPU then.
+ * each two of them, or until the next tick. Nor if another CPU idles, which would not look
+ * there, or if a whole turn of FAIR comes first. It waits first in line for any CPU then.
  */
 static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
 {
-	return is_short_turn(tctx) || !functions_come_second(scx_bpf_task_cpu(p), now);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (is_short_turn(tctx))
+		return true;
+	return cctx && !cctx->next_turn_is_due && !functions_come_second(cpu, now) &&
+	       !may_run_elsewhere(p);
 }
 
 /* ------------------------------------------------------------------ wake-up */
@@ -724,13 +731,16 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		hold_back(p, tctx);
 }
 
-/* Return true if @p, which runs on @cpu, must give it up before its slice ends. */
-static bool turn_is_over(const struct task_ctx *tctx, const struct invocation *inv,
-			 struct cpu_ctx *cctx, s32 cpu, u64 now)
+/* Return true if @p, which runs on @cpu, must give it up before its slice ends. What waits
+ * in the local queue is found by no idle CPU: then @p goes to one. */
+static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tctx,
+			 const struct invocation *inv, struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
 	if (!is_short_turn(tctx) && short_turn_waiting(cpu))
 		return true;
 	if (!is_short_turn(tctx) && !cctx->turn_is_due && outside_is_due(cpu, cctx, now))
+		return true;
+	if (queue_length(SCX_DSQ_LOCAL) && may_run_elsewhere(p))
 		return true;
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
@@ -763,7 +773,7 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	charge(p, tctx, inv);
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
-	if (turn_is_over(tctx, inv, cctx, cpu, now) || must_park(p, tctx))
+	if (turn_is_over(p, tctx, inv, cctx, cpu, now) || must_park(p, tctx))
 		scx_bpf_task_set_slice(p, 0);
 	else if (prompt_goes_on(tctx, cpu))
 		scx_bpf_task_set_slice(p, prompt_turn_ns(tctx));

@@ -33,6 +33,11 @@ pub const CASES: &[Case] = &[
         run: displaced_by_real_time_goes_on,
     },
     Case {
+        name: "interrupted_goes_on_elsewhere",
+        about: "a function whose CPU a daemon takes that may use no other goes on on an idle one",
+        run: interrupted_goes_on_elsewhere,
+    },
+    Case {
         name: "quota_does_not_depend_on_ntp",
         about: "clocks that have drifted apart by 2 s freeze no group with a quota",
         run: quota_does_not_depend_on_ntp,
@@ -110,6 +115,43 @@ fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
         let gap = displaced.longest_gap();
         displaced.wait()?;
         bench.at_most(&format!("{policy}: the longest without a CPU"), gap, ms(10))?;
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+/// A daemon that is tied to a CPU has work for 10 ms at a time, ten times. A function is brought
+/// to that CPU before each, and may use all of them.
+fn interrupted_goes_on_elsewhere(bench: &Bench) -> Result<()> {
+    const PAUSE: Duration = ms(80);
+    bench.needs_two_cpus()?;
+    enable_cpu_controller()?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let all: Vec<usize> = (0..bench.cpus()).collect();
+    for policy in ["sfs", "learned"] {
+        let options = format!("--policy {policy} --cgroup functions/* --slice-us 3000000");
+        let scheduler = bench.load(&options)?;
+        let function = Process::spawn_in(&sandbox, |report| report.burn(Duration::MAX))?;
+        let start = now() + PAUSE;
+        let daemon = Process::spawn(move |report| {
+            pin_self(1);
+            for burst in 1..=10 {
+                sleep_until(start + burst * PAUSE);
+                report.burn(ms(10));
+            }
+        })?;
+        for burst in 1..=10 {
+            sleep_until(start + burst * PAUSE - ms(5));
+            confine(function.pid(), &[1])?;
+            confine(function.pid(), &all)?;
+            if burst == 1 {
+                function.forget_gap();
+            }
+        }
+        sleep_until(start + 11 * PAUSE);
+        let gap = function.longest_gap();
+        drop((daemon, function));
+        bench.at_most(&format!("{policy}: the longest without a CPU"), gap, ms(4))?;
         scheduler.finish()?;
     }
     Ok(())
