@@ -37,8 +37,9 @@
 #define UNLIMITED_US	(1ULL << 44)
 
 /* The timer looks for periods that are over at least this often, in ns, and no more often
- * than after a pause for each so many groups that it has looked at, so that it takes a few
- * per cent of one CPU at most. */
+ * than after a pause for each so many groups that it has looked at. So it takes a few per cent
+ * of one CPU where a look takes 0.2 us, and a third of one where each round is cut off
+ * (RELEASE_ROUND_NS). */
 #define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
 #define RELEASE_PAUSE_NS	NSEC_PER_MSEC
 #define GROUPS_A_PAUSE		128
