@@ -39,13 +39,13 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 
 /* ---------------------------------------------------------------- overload */
 
-/* Count the task into the demand on FILTER, and out of it. */
+/* Count the task into the demand on FILTER, if there is one, and out of it. */
 static void join_demand(struct task_ctx *tctx)
 {
-	if (tctx->in_demand)
+	if (tctx->in_demand || policy == SFS_POLICY_FAIR)
 		return;
 	tctx->in_demand = true;
-	__sync_fetch_and_add(&filter_demand, 1);
+	__sync_fetch_and_add(&often.demand, 1);
 }
 
 static void leave_demand(struct task_ctx *tctx)
@@ -53,7 +53,7 @@ static void leave_demand(struct task_ctx *tctx)
 	if (!tctx->in_demand)
 		return;
 	tctx->in_demand = false;
-	__sync_fetch_and_sub(&filter_demand, 1);
+	__sync_fetch_and_sub(&often.demand, 1);
 }
 
 /* Return the wait in FILTER from which on there is overload. */
@@ -107,7 +107,7 @@ static void check_head(u64 dsq, u64 now)
  */
 static u64 expected_delay(void)
 {
-	s64 before = filter_demand - (s64)nr_function_cpus;
+	s64 before = often.demand - (s64)nr_function_cpus;
 	u64 work = credit_used_avg_ns ?: slice_ns;
 
 	if (before <= 0)

@@ -105,7 +105,7 @@ static void kick_idle_cpus(void)
 
 static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 {
-	u64 fair = fair_vtime_now - FRONT, ranked = sharing_clock - FRONT, now = clock_now();
+	u64 fair = fair_vtime_now - FRONT, ranked = often.sharing_clock - FRONT, now = clock_now();
 	u32 cpu;
 
 	guard_queue(DSQ_FAIR, fair, now);

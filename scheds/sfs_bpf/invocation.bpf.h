@@ -100,7 +100,7 @@ static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
 	inv->used_ns = 0;
 	inv->function = identify(p, tctx);
 	inv->service_ns = 0;
-	inv->born = sharing_clock;
+	inv->born = often.sharing_clock;
 	inv->slept_at = 0;
 	inv->boundaries = kind;
 	inv->graced = 0;

@@ -50,9 +50,6 @@ struct {
 	__type(value, u32);	/* table */
 } function_tables SEC(".maps");
 
-/* Function tasks that run or want to. Atomic. */
-static volatile s64 nr_present;
-
 /*
  * What each CPU runs in rank order. Written by the CPU; whoever wants to preempt it
  * claims it by exchanging the rank for RANK_NONE. A stale entry costs a preemption
@@ -153,7 +150,7 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
  * arrival, so that the kernel's watchdog is never near. */
 static u64 farthest_key(void)
 {
-	s64 present = nr_present;
+	s64 present = often.present;
 
 	return 2 * SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (present > 0 ? present : 1);
 }
@@ -165,7 +162,7 @@ static u64 farthest_key(void)
 static void place(struct task_ctx *tctx, const struct invocation *inv)
 {
 	bool turned = tctx->ranked_used_ns + NSEC_PER_MSEC >= longest_slice();
-	u64 now = sharing_clock, deadline;
+	u64 now = often.sharing_clock, deadline;
 
 	look_up_rank(tctx, inv);
 	tctx->slice_end = inv->used_ns + tctx->slice;
@@ -222,7 +219,7 @@ static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
  */
 static s32 claim_worst_cpu(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	u64 clock = sharing_clock;
+	u64 clock = often.sharing_clock;
 	u32 worst = tctx->rank, rank, cpu;
 	s32 found = -1;
 
@@ -249,7 +246,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 	}
 	if (claim_fair_cpu(pinned))
 		return pinned;
-	if (runs_worse(pinned, tctx->rank, sharing_clock, &rank) && claim_rank(pinned, rank))
+	if (runs_worse(pinned, tctx->rank, often.sharing_clock, &rank) && claim_rank(pinned, rank))
 		return pinned;
 	return -1;
 }
@@ -319,7 +316,7 @@ __verified_once bool claimer_waiting(s32 cpu)
 	u64 deadline;
 
 	return ranked_first_queue(cpu, &deadline) &&
-	       time_before(deadline + PREEMPTS / 2, sharing_clock);
+	       time_before(deadline + PREEMPTS / 2, often.sharing_clock);
 }
 
 /* Return true if the first in rank order may surely run on @cpu. */
@@ -382,7 +379,7 @@ static void join_present(struct task_ctx *tctx)
 	if (tctx->present)
 		return;
 	tctx->present = true;
-	__sync_fetch_and_add(&nr_present, 1);
+	__sync_fetch_and_add(&often.present, 1);
 }
 
 static void leave_present(struct task_ctx *tctx)
@@ -390,16 +387,16 @@ static void leave_present(struct task_ctx *tctx)
 	if (!tctx->present)
 		return;
 	tctx->present = false;
-	__sync_fetch_and_sub(&nr_present, 1);
+	__sync_fetch_and_sub(&often.present, 1);
 }
 
 /* A present task has used @delta of CPU time: each of them is due its part of it. */
 static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 {
-	s64 present = nr_present;
+	s64 present = often.present;
 
 	if (tctx->present)
-		__sync_fetch_and_add(&sharing_clock, delta / (present > 0 ? present : 1));
+		__sync_fetch_and_add(&often.sharing_clock, delta / (present > 0 ? present : 1));
 }
 
 /* Return true if functions wait for @cpu, in any queue. */

@@ -1126,7 +1126,7 @@ void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 		     nr_arrivals);
 	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n",
 		     filter_length(), fair_waiting(),
-		     filter_demand);
+		     often.demand);
 	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",
 		     overload_wait() / 1000, recover_wait_ns / 1000, expected_delay() / 1000);
 }

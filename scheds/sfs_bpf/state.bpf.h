@@ -139,13 +139,18 @@ volatile u32 sandbox_generation = 1;		/* counts the changes of `sandboxes` */
 
 volatile u32 strangers = SFS_NO_TABLE;		/* rank table of functions without their own */
 
-/* Clock of processor sharing: CPU time that each present function task would have
- * got if all of them shared the machine equally. Atomic. See rank.bpf.h. */
-static volatile u64 sharing_clock;
+/* What many CPUs write often, atomically: each on a cache line of its own, since nearly every
+ * callback reads the words above. */
+static struct {
+	/* Clock of processor sharing: CPU time that each present function task would have
+	 * got if all of them shared the machine equally. See rank.bpf.h. */
+	volatile u64 sharing_clock __attribute__((aligned(64)));
+	volatile s64 present __attribute__((aligned(64)));	/* function tasks that want to run */
+	volatile s64 demand __attribute__((aligned(64)));	/* on FILTER: those with credit left */
+} often;
 
 /* By this side; the loader reads them. */
 volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
-volatile s64 filter_demand;	/* atomic: runnable tasks with credit left */
 volatile u64 credit_used_avg_ns; /* racy moving average: a lost update is a lost sample */
 volatile u64 overload_since;	/* when it began; 0: there is none, or the loader has acted */
 volatile u64 overload_told_at;	/* by compare-and-swap: when that was last reported */
@@ -180,7 +185,7 @@ struct invocation {
 	u64 used_ns;
 	u64 function;	/* identity, see intf.h; 0: not known yet */
 	u64 service_ns;	/* what a hint says that it will need; 0: nothing */
-	u64 born;	/* sharing_clock at arrival */
+	u64 born;	/* the sharing clock at arrival */
 	u64 slept_at;	/* when a thread of the unit last went to sleep */
 	u32 state;	/* enum invocation_state */
 	u32 open;	/* begun, and its end has not been counted */
@@ -237,7 +242,7 @@ struct task_ctx {
 	struct token_bucket prompt;	/* what is left of such CPU time */
 	u64 filter_used_ns;	/* CPU time in FILTER, not yet charged in FAIR */
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
-	u64 deadline;		/* by rank, on sharing_clock */
+	u64 deadline;		/* by rank, on the sharing clock */
 	u64 queue_key;		/* the same, but never too far ahead */
 	u64 slice;		/* after which its rank is worse */
 	u64 slice_end;		/* CPU time of the invocation at which that is */
@@ -260,8 +265,8 @@ struct task_ctx {
 	bool met;		/* by select_cpu(), at this wake-up */
 	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */
-	bool in_demand;		/* counted in filter_demand */
-	bool present;		/* counted in nr_present */
+	bool in_demand;		/* counted in often.demand */
+	bool present;		/* counted in often.present */
 	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
 	bool has_way_out;	/* in ways_out */
