@@ -4,8 +4,9 @@ use anyhow::{ensure, Result};
 use nix::sys::signal::Signal;
 
 use crate::case::{Bench, Case};
-use crate::clock::ms;
+use crate::clock::{ms, now, sleep_until};
 use crate::process::{as_real_time, fork_burst, wait_for_all, Process};
+use crate::report::Report;
 use crate::scheduler::{state, Scheduler, Stats};
 
 pub const CASES: &[Case] = &[
@@ -26,13 +27,21 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Forks a burst that is an overload at S = 10 ms; returns it, and the statistics in
-/// fair-only mode.
+/// Makes a burst that is an overload at S = 10 ms; returns it, and the statistics in
+/// fair-only mode. They begin together: where CPUs are emulated in turn, a fork takes about as
+/// long as they have for ten ms of work each.
 pub(super) fn overload(bench: &Bench, scheduler: &Scheduler) -> Result<(Vec<Process>, Stats)> {
     // The mode lasts for a fraction of a second: do not miss it.
     as_real_time(|| {
-        let burst = (0..12 * bench.cpus()).map(|_| Process::burner(ms(40)));
-        let burst: Vec<_> = burst.collect::<Result<_>>()?;
+        let count = 12 * bench.cpus();
+        let start = now() + ms(4) * u32::try_from(count)?;
+        let one = |report: &Report| {
+            sleep_until(start);
+            report.burn(ms(40));
+        };
+        let burst: Vec<_> = (0..count)
+            .map(|_| Process::spawn(one))
+            .collect::<Result<_>>()?;
         let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;
         Ok((burst, stats))
     })
