@@ -752,24 +752,12 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 	       (filter_waiting(cpu) || ranked_head_waiting(cpu));
 }
 
-/*
- * Each busy CPU looks once a tick at what events alone cannot see: credit that
- * several threads spend at the same time, the wait of FAIR's and of FILTER's
- * head, and work that waits although a CPU is idle or runs FAIR, because the
- * kick for it has been lost in a race.
- */
-void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
+/* Charge @p, which runs on @cpu, and end its turn if somebody else should have the CPU. */
+static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx,
+			s32 cpu, u64 now)
 {
-	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-	struct task_struct *head;
-	struct invocation *inv;
-	u64 now = clock_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
+	struct invocation *inv = meet_runnable(p, tctx, false, now); /* it may have been moved */
 
-	if (!cctx || !tctx)
-		return;
-	inv = meet_runnable(p, tctx, false, now);	/* it may have been moved */
 	charge(p, tctx, inv);
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
@@ -781,10 +769,13 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		look_up_rank(tctx, inv);
 		set_running(cpu, tctx->rank, tctx->deadline);
 	}
-	check_head(shard, now);
-	check_head(DSQ_FILTER_CPU(cpu), now);
-	check_recovery(now);
-	head = first_of(shard);
+}
+
+/* Get an idle CPU, if there is one, to look at the queues of all CPUs. */
+static void kick_idle_for_head(u64 shard)
+{
+	struct task_struct *head = first_of(shard);
+
 	if (!head && policy == SFS_POLICY_LEARNED)
 		head = first_of(DSQ_RANKED);
 	if (!head)
@@ -793,6 +784,29 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 		head = first_of(DSQ_SYSTEM) ?: first_of(DSQ_PROMPT);
 	if (head)
 		kick_idle_cpu(head, -1);
+}
+
+/*
+ * Each busy CPU looks once a tick at what events alone cannot see: credit that
+ * several threads spend at the same time, the wait of FAIR's and of FILTER's
+ * head, and work that waits although a CPU is idle or runs FAIR, because the
+ * kick for it has been lost in a race.
+ */
+void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	u64 now = clock_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
+
+	if (!cctx)
+		return;
+	if (tctx)
+		review_turn(p, tctx, cctx, cpu, now);
+	check_head(shard, now);
+	check_head(DSQ_FILTER_CPU(cpu), now);
+	check_recovery(now);
+	kick_idle_for_head(shard);
 }
 
 /* @p has ended. */
