@@ -98,6 +98,7 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
     preflight::check()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     info!("{NAME} {} {}", version(), arguments.join(" "));
+    preflight::warn_of_limits(options.partial);
     boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
         std::thread::spawn(move || {

@@ -9,11 +9,13 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{set_print, PrintLevel};
 use nix::sys::utsname::uname;
 use nix::unistd::geteuid;
-use tracing::debug;
+use scx_utils::compat;
+use tracing::{debug, info, warn};
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
+const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Checks that this kernel, and this user, can load the scheduler.
@@ -103,9 +105,34 @@ fn may_load() -> Result<bool> {
 /// Returns the CPUs that the kernel's command line keeps out of load balancing, as a list
 /// of ranges, if there are any.
 pub fn isolated_cpus() -> Option<String> {
-    let cpus = fs::read_to_string(ISOLATED).ok()?;
+    cpus_in(ISOLATED)
+}
+
+/// Returns the CPUs that a file of the kernel lists, if there are any.
+fn cpus_in(file: &str) -> Option<String> {
+    let cpus = fs::read_to_string(file).ok()?;
     let cpus = cpus.trim();
-    (!cpus.is_empty()).then(|| cpus.to_string())
+    // Where the command line names none, nohz_full has "(null)".
+    (!cpus.is_empty() && cpus != "(null)").then(|| cpus.to_string())
+}
+
+/// Says what this kernel, or its command line, will do that an operator might not expect.
+/// `partial`: only tasks that ask for it are scheduled by scx_sfs.
+pub fn warn_of_limits(partial: bool) {
+    // A deadline server keeps a part of each CPU for sched_ext.
+    if matches!(compat::struct_has_field("rq", "ext_server"), Ok(false)) {
+        info!(
+            "this kernel keeps no CPU time for sched_ext tasks (7.0 and later do): after 30 s of \
+             real-time work on every CPU it ends scx_sfs"
+        );
+    }
+    match cpus_in(NOHZ_FULL) {
+        Some(cpus) if !partial => warn!(
+            "nohz_full={cpus} has no effect on tasks of scx_sfs, the tick goes on: leave tasks \
+             that must not have it to the fair scheduler (--partial)"
+        ),
+        _ => {}
+    }
 }
 
 fn kernel_release() -> String {

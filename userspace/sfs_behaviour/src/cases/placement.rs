@@ -68,7 +68,8 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "isolcpus_are_refused_with_a_reason",
-        about: "where the kernel's command line isolates CPUs, the loader says what to do",
+        about: "where the kernel's command line isolates CPUs, the loader says what to do; and \
+                what it has to say of nohz_full and of real-time work",
         run: isolcpus_are_refused_with_a_reason,
     },
 ];
@@ -408,5 +409,17 @@ fn isolcpus_are_refused_with_a_reason(bench: &Bench) -> Result<()> {
         output.status
     );
     ensure!(state() == "disabled", "something is loaded");
+    let nohz_full = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    ensure!(
+        nohz_full.trim() != "1" || said.contains("nohz_full=1 has no effect"),
+        "nothing of nohz_full"
+    );
+    // The deadline server for sched_ext, in the kernel's type information.
+    let types = fs::read("/sys/kernel/btf/vmlinux")?;
+    let has_server = types.windows(11).any(|name| name == b"ext_server\0");
+    ensure!(
+        has_server != said.contains("real-time work on every CPU"),
+        "a kernel with a server for sched_ext: {has_server}"
+    );
     Ok(())
 }
