@@ -271,6 +271,7 @@ struct HotCpu(PathBuf);
 impl HotCpu {
     /// Returns the last CPU, unless this machine cannot do without it.
     fn last(bench: &Bench) -> Result<Self> {
+        bench.needs_two_cpus()?;
         let last = bench.cpus() - 1;
         let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{last}/online"));
         ensure!(
