@@ -276,11 +276,10 @@ fn forks_fail_without_memory(bench: &Bench) -> Result<()> {
     let failed = forking.value.load(Relaxed);
     let longest = others.iter().map(Process::turnaround).max();
     bench.say(format_args!("{failed} of {TRIES} forks have failed"));
-    bench.at_most(
-        "others meanwhile",
-        longest.context("there are none")?,
-        ms(40),
-    )?;
+    // On a single CPU they wait for its credit, and for its turns in FAIR, as well.
+    let limit = if bench.cpus() == 1 { ms(80) } else { ms(40) };
+    let longest = longest.context("there are none")?;
+    bench.at_most("others meanwhile", longest, limit)?;
     ensure!(failed > TRIES / 2 && failed < TRIES, "most should, not all");
     let stats = scheduler.stats()?;
     let began = stats.arrivals - before.arrivals;
