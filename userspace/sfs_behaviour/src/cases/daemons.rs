@@ -253,7 +253,14 @@ fn busy_servers_answer_as_under_eevdf(bench: &Bench) -> Result<()> {
         sleep(ms(100));
         let (ours, answers) = answers_of_a_server()?;
         bench.say(format_args!("scx_sfs {options}: {answers} answers"));
-        bench.at_most("99th percentile", ours.p99, base.p99 * 11 / 10 + EMULATED)?;
+        // Where its half of a single CPU is used up, no other CPU has any left for it, and it
+        // waits for turns of functions; under `fair` they are longer.
+        let most = match (bench.cpus(), options) {
+            (1, "--policy fair") => 30,
+            (1, _) => 15,
+            _ => 11,
+        };
+        bench.at_most("99th percentile", ours.p99, base.p99 * most / 10 + EMULATED)?;
         // EEVDF itself was seen with 2,450 to 3,384 of them, from one build to the next.
         ensure!(answers * 20 >= base_answers * 17, "too few answers");
         drop(functions);

@@ -38,7 +38,14 @@ const MEASURED: Duration = ms(500);
 const LAST: u8 = 1;
 
 fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
-    keeps_rate(bench, &[(1, 0.75), (bench.cpus(), 0.65)], "pairs", pairs)
+    // On a single CPU a handoff is a switch of tasks that EEVDF makes in 25 us; there the
+    // callbacks, some 15 us in the emulator, weigh more than where a CPU has to be woken up.
+    let (one, all) = if bench.cpus() == 1 {
+        (0.55, 0.55)
+    } else {
+        (0.75, 0.65)
+    };
+    keeps_rate(bench, &[(1, one), (bench.cpus(), all)], "pairs", pairs)
 }
 
 fn yields_keep_their_rate(bench: &Bench) -> Result<()> {
