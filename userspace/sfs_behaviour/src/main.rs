@@ -99,8 +99,8 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
     for (number, case) in numbered.into_iter().skip(part.first - 1).step_by(part.of) {
         let start = clock::now();
         watch.start()?;
-        let (verdict, mut notes) = runner::run(case, program, cpus)?;
-        notes.extend(waste::notes(&watch.stop()?, &scheduler::take_spans()));
+        let (verdict, notes) = runner::run(case, program, cpus)?;
+        let waste = waste::notes(&watch.stop()?, &scheduler::take_spans());
         let took = clock::now() - start;
         let Case { name, about, .. } = case;
         match verdict {
@@ -118,7 +118,7 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
                 println!("ok {number} - {name} # SKIP {why}");
             }
         }
-        for note in notes {
+        for note in notes.into_iter().chain(waste) {
             println!("#   {note}");
         }
         println!("#   {:.1} s", took.as_secs_f64());
