@@ -90,17 +90,35 @@ static void kick_for_own(s32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-static void kick_idle_cpus(void)
+/* Return true if a CPU idles. */
+static bool some_cpu_idles(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool none = bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return !none;
+}
+
+/*
+ * Have idle CPUs look at the queues of all CPUs, FILTER's shards from @first up to but not
+ * including @end among them. Each queue by itself: the head of one may be confined to busy CPUs. Who
+ * queues something wakes up an idle CPU for it; this is for what races leave over.
+ */
+__verified_once int kick_idle_cpus(u32 first, u32 end)
 {
 	u32 shard;
 
+	if (!some_cpu_idles())
+		return 0;
 	kick_for(DSQ_SYSTEM);
 	kick_for(DSQ_PROMPT);
 	kick_for(DSQ_OUTSIDE);
 	kick_for(DSQ_FAIR);
 	kick_for(DSQ_RANKED);
-	bpf_for(shard, 0, nr_shards)
+	bpf_for(shard, first, end)
 		kick_for(DSQ_FILTER_SHARD(shard));
+	return 0;
 }
 
 static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
@@ -117,7 +135,7 @@ static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 		kick_for_own(cpu);
 		guard_queue(DSQ_RANKED_CPU(cpu), ranked, now);
 	}
-	kick_idle_cpus();
+	kick_idle_cpus(0, nr_shards);
 	bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);
 	return 0;
 }

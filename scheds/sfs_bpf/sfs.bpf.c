@@ -771,21 +771,6 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 	}
 }
 
-/* Get an idle CPU, if there is one, to look at the queues of all CPUs. */
-static void kick_idle_for_head(u64 shard)
-{
-	struct task_struct *head = first_of(shard);
-
-	if (!head && policy == SFS_POLICY_LEARNED)
-		head = first_of(DSQ_RANKED);
-	if (!head)
-		head = first_of(DSQ_OUTSIDE) ?: first_of(DSQ_FAIR);
-	if (!head)
-		head = first_of(DSQ_SYSTEM) ?: first_of(DSQ_PROMPT);
-	if (head)
-		kick_idle_cpu(head, -1);
-}
-
 /*
  * Each busy CPU looks once a tick at what events alone cannot see: credit that
  * several threads spend at the same time, the wait of FAIR's and of FILTER's
@@ -797,16 +782,17 @@ void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-	u64 now = clock_now(), shard = DSQ_FILTER_SHARD(shard_of(cpu));
+	u64 now = clock_now();
+	u32 shard = shard_of(cpu);
 
 	if (!cctx)
 		return;
 	if (tctx)
 		review_turn(p, tctx, cctx, cpu, now);
-	check_head(shard, now);
+	check_head(DSQ_FILTER_SHARD(shard), now);
 	check_head(DSQ_FILTER_CPU(cpu), now);
 	check_recovery(now);
-	kick_idle_for_head(shard);
+	kick_idle_cpus(shard, shard + 1);
 }
 
 /* @p has ended. */
