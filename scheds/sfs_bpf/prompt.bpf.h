@@ -176,12 +176,27 @@ static u64 prompt_turn_ns(const struct task_ctx *tctx)
 	return within_quota(tctx, left < PROMPT_SLICE_NS ? left : PROMPT_SLICE_NS);
 }
 
-/* Return true if a real-time task has @cpu: a kick is in vain there. */
-static bool is_taken(s32 cpu)
+/* Of a real-time task and of a deadline task the priority is below this. */
+#define MAX_RT_PRIO	100
+
+/*
+ * Return true if a real-time task has @cpu: a kick is in vain there, and its local queue is a
+ * trap. The kernel tells of one that displaces a task of ours (in mid-switch, before it is the
+ * current one), and not of one that finds the CPU idle.
+ */
+__verified_once bool is_taken(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	struct task_struct *curr;
+	bool taken;
 
-	return cctx && cctx->is_taken;
+	if (!cctx || cctx->is_taken)
+		return cctx;
+	bpf_rcu_read_lock();
+	curr = __COMPAT_scx_bpf_cpu_curr(cpu);
+	taken = curr && curr->prio < MAX_RT_PRIO;
+	bpf_rcu_read_unlock();
+	return taken;
 }
 
 /*
@@ -194,8 +209,7 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 
-	if (!cctx || cctx->is_short_turn || cctx->is_taken ||
-	    (spare_due_turns && cctx->turn_is_due))
+	if (!cctx || cctx->is_short_turn || (spare_due_turns && cctx->turn_is_due) || is_taken(cpu))
 		return false;
 	cctx->is_short_turn = true;
 	return true;

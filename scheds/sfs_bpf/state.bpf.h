@@ -316,7 +316,7 @@ struct cpu_ctx {
 	bool has_run;		/* something, since this scheduler was loaded */
 	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
-	bool is_taken;		/* a real-time task has it; others read this, too */
+	bool is_taken;		/* a real-time task has displaced ours; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
 	/* What prompt turns, and turns from DSQ_OUTSIDE, may have of this CPU. Filled and
 	 * emptied by several CPUs at a time without a lock: a lost update is a turn more or

@@ -251,6 +251,22 @@ pub fn cpu_of(pid: Pid) -> Result<usize> {
     Ok(cpu.context("/proc has no such field")?.parse()?)
 }
 
+/// Returns the kernel thread of this name.
+///
+/// # Errors
+///
+/// There is none.
+pub fn kernel_thread(name: &str) -> Result<Pid> {
+    let named = |pid: &Pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    std::fs::read_dir("/proc")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .map(Pid::from_raw)
+        .find(named)
+        .with_context(|| format!("there is no kernel thread {name}"))
+}
+
 /// Does `work` with real-time priority, so that no load can delay it.
 ///
 /// # Errors

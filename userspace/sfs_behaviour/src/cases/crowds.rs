@@ -230,7 +230,7 @@ fn pseudoterminal() -> Result<(File, File)> {
 }
 
 /// membarrier(MEMBARRIER_CMD_GLOBAL) waits for a grace period of RCU.
-fn wait_for_grace_period() -> Result<()> {
+pub(super) fn wait_for_grace_period() -> Result<()> {
     const GLOBAL: libc::c_long = 1;
     // SAFETY: takes plain numbers.
     let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };

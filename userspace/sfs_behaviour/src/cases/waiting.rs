@@ -6,10 +6,13 @@ use anyhow::{ensure, Context, Result};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 
-use crate::case::{Bench, Case, Skip};
+use super::crowds::wait_for_grace_period;
+use crate::case::{since, Bench, Case, Skip};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
-use crate::clock::{ms, now, sleep, sleep_until};
-use crate::process::{as_real_time, confine, cpu_of, pin_self, Process};
+use crate::clock::{ms, now, sleep, sleep_until, wait_until};
+use crate::process::{
+    as_real_time, chain_on, confine, cpu_of, kernel_thread, pin_self, Process, PATIENCE,
+};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -31,6 +34,12 @@ pub const CASES: &[Case] = &[
         name: "displaced_by_real_time_goes_on",
         about: "a process whose CPU a real-time task takes goes on on another one at once",
         run: displaced_by_real_time_goes_on,
+    },
+    Case {
+        name: "kernel_threads_avoid_a_real_time_cpu",
+        about: "a real-time task finds a CPU idle that all others would have liked: no kernel \
+                thread waits there for its end",
+        run: kernel_threads_avoid_a_real_time_cpu,
     },
     Case {
         name: "interrupted_goes_on_elsewhere",
@@ -118,6 +127,43 @@ fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
         scheduler.finish()?;
     }
     Ok(())
+}
+
+/// All CPUs but the first are busy with functions, so RCU's thread sleeps and wakes up on that
+/// one: the kernel tells a scheduler of a real-time task that displaces one of its own, and not
+/// of one that comes where nobody ran.
+fn kernel_threads_avoid_a_real_time_cpu(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    let scheduler = bench.load("--slice-us 60000 --no-overload")?;
+    let chains: Vec<_> = (1..bench.cpus())
+        .map(|cpu| chain_on(cpu, ms(40)))
+        .collect::<Result<_>>()?;
+    let rcu = kernel_thread("rcu_preempt").or_else(|_| kernel_thread("rcu_sched"))?;
+    let mut longest = Duration::ZERO;
+    for _ in 0..5 {
+        let there = wait_until(PATIENCE, || {
+            wait_for_grace_period().is_ok() && cpu_of(rcu).is_ok_and(|cpu| cpu == 0)
+        });
+        ensure!(there, "RCU's thread does not come to the idle CPU");
+        let mut intruder = Process::spawn(|report| {
+            let _ = as_real_time(|| {
+                pin_self(0);
+                report.burn(ms(300));
+                Ok(())
+            });
+        })?;
+        ensure!(
+            wait_until(PATIENCE, || !intruder.cpu().is_zero()),
+            "the real-time task does not run"
+        );
+        let start = now();
+        wait_for_grace_period()?;
+        longest = longest.max(since(start));
+        intruder.wait()?;
+    }
+    drop(chains);
+    bench.at_most("the longest grace period of RCU", longest, ms(100))?;
+    scheduler.finish()
 }
 
 /// A daemon that is tied to a CPU has work for 10 ms at a time, ten times. A function is brought
