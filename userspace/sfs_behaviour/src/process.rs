@@ -216,6 +216,25 @@ pub fn fork_burst(count: usize, demand: Duration) -> Result<Vec<Process>> {
     fork_together(count, |report| report.burn(demand))
 }
 
+/// Forks `count` burners that begin when all are there, one every 100 us. (Where CPUs are
+/// emulated in turn, a fork takes as many instructions as they all have in some ms: one burner
+/// would be done before the next is there.) Call it as a real-time process.
+///
+/// # Errors
+///
+/// There cannot be so many processes.
+pub fn begin_together(count: usize, demand: Duration) -> Result<Vec<Process>> {
+    let start = now() + Duration::from_millis(4) * u32::try_from(count)?;
+    (0..u32::try_from(count)?)
+        .map(|i| {
+            Process::spawn(|report| {
+                sleep_until(start + i * Duration::from_micros(100));
+                report.burn(demand);
+            })
+        })
+        .collect()
+}
+
 /// Forks `count` processes that do nothing, one every `interval` sharp, and waits
 /// for them.
 ///

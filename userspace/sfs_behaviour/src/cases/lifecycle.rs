@@ -117,11 +117,13 @@ fn unloads_with_full_queues(bench: &Bench) -> Result<()> {
 }
 
 fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
-    // Load that leaves time for the verifier, or 20 cycles would take minutes.
+    // Load that leaves time for the verifier, or 20 cycles would take minutes: half of what
+    // one CPU can do, as emulated CPUs share that.
+    let pause = ms(2) * u32::try_from(bench.cpus())?;
     let blockers = bench.each_cpu(|_| {
         Process::spawn(|report| loop {
             report.burn(ms(1));
-            sleep(ms(5));
+            sleep(pause);
         })
     })?;
     for _ in 0..20 {

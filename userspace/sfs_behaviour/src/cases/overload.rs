@@ -4,9 +4,8 @@ use anyhow::{ensure, Result};
 use nix::sys::signal::Signal;
 
 use crate::case::{Bench, Case};
-use crate::clock::{ms, now, sleep_until};
-use crate::process::{as_real_time, fork_burst, wait_for_all, Process};
-use crate::report::Report;
+use crate::clock::ms;
+use crate::process::{as_real_time, begin_together, fork_burst, wait_for_all, Process};
 use crate::scheduler::{state, Scheduler, Stats};
 
 pub const CASES: &[Case] = &[
@@ -28,20 +27,11 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Makes a burst that is an overload at S = 10 ms; returns it, and the statistics in
-/// fair-only mode. They begin together: where CPUs are emulated in turn, a fork takes about as
-/// long as they have for ten ms of work each.
+/// fair-only mode.
 pub(super) fn overload(bench: &Bench, scheduler: &Scheduler) -> Result<(Vec<Process>, Stats)> {
     // The mode lasts for a fraction of a second: do not miss it.
     as_real_time(|| {
-        let count = 12 * bench.cpus();
-        let start = now() + ms(4) * u32::try_from(count)?;
-        let one = |report: &Report| {
-            sleep_until(start);
-            report.burn(ms(40));
-        };
-        let burst: Vec<_> = (0..count)
-            .map(|_| Process::spawn(one))
-            .collect::<Result<_>>()?;
+        let burst = begin_together(12 * bench.cpus(), ms(40))?;
         let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;
         Ok((burst, stats))
     })
@@ -75,7 +65,7 @@ fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
 
 fn no_overload_never_switches(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 10000 --no-overload")?;
-    let mut burst = fork_burst(24 * bench.cpus(), ms(20))?;
+    let mut burst = as_real_time(|| begin_together(24 * bench.cpus(), ms(20)))?;
     wait_for_all(&mut burst)?;
     let stats = scheduler.stats()?;
     bench.say(format_args!(

@@ -11,7 +11,9 @@ use nix::unistd::Pid;
 use crate::case::{since, Bench, Case, Skip};
 use crate::cgroup::{enable_cpuset_controller, Cgroup};
 use crate::clock::{burn, ms, now, sleep, wait_until};
-use crate::process::{as_real_time, chain_on, confine, pin_self, set_nice, Process, PATIENCE};
+use crate::process::{
+    as_real_time, begin_together, chain_on, confine, pin_self, set_nice, Process, PATIENCE,
+};
 use crate::report::Report;
 use crate::scheduler::{enable_seq, state, Scheduler};
 
@@ -75,7 +77,9 @@ pub const CASES: &[Case] = &[
 ];
 
 fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    // Where CPUs are emulated in turn, beginning and ending take the longer the more burn.
+    let slice = ms(20).max(ms(5) * u32::try_from(bench.cpus())?);
+    let scheduler = bench.load(&format!("--slice-us {}", slice.as_micros()))?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     // There and back: new processes preempt one CPU after the other, so that those of one
@@ -87,7 +91,7 @@ fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
         })?;
         pinned.wait()?;
         ensure!(pinned.cpu_number() == cpu, "it runs elsewhere");
-        bench.at_most("turnaround", pinned.turnaround(), ms(25))?;
+        bench.at_most("turnaround", pinned.turnaround(), slice + ms(5))?;
     }
     let after = scheduler.stats()?;
     ensure!(after.pinned > before.pinned, "none counted as pinned");
@@ -237,25 +241,31 @@ fn threads_come_and_go(report: &Report) {
 fn queue_full_of_others(bench: &Bench) -> Result<()> {
     let others: Vec<usize> = (1..bench.cpus()).collect();
     ensure!(others.len() > 1, Skip("it takes three CPUs"));
-    let scheduler = bench.load("--slice-us 60000 --no-overload")?;
-    // They last for 5 s on three CPUs, and forking them takes a part of that. They inherit
-    // where they may run: one that is moved from CPU to CPU in mid-fault takes the locks
-    // that it shares with its parent along into the queue, and the next fork waits for them.
-    let mut crowd = as_real_time(|| {
+    // Together they last for 5 s on four CPUs, and for the longer the longer all else takes
+    // where more are emulated.
+    let demand = ms(1250) * u32::try_from(bench.cpus() * others.len())? / 300;
+    let slice = demand + ms(10);
+    let scheduler = bench.load(&format!("--slice-us {} --no-overload", slice.as_micros()))?;
+    // They inherit where they may run: one that is moved from CPU to CPU in mid-fault takes the
+    // locks that it shares with its parent along into the queue, and the next fork waits for
+    // them.
+    let crowd = as_real_time(|| {
         confine(Pid::this(), &others)?;
-        let crowd = (0..300).map(|_| Process::spawn(|report| report.burn(ms(50))));
-        let crowd = crowd.collect::<Result<Vec<_>>>()?;
+        let crowd = begin_together(300, demand)?;
         confine(Pid::this(), &(0..bench.cpus()).collect::<Vec<_>>())?;
         Ok(crowd)
     })?;
     // The first CPU has work as well, so that nobody finds it idle.
     let chain = chain_on(0, ms(5))?;
+    let begun = || crowd.iter().any(|one| !one.cpu().is_zero());
+    ensure!(wait_until(PATIENCE, begun), "the crowd does not begin");
     for _ in 0..10 {
         // In mid-fork its parent, which runs in FAIR, could wait for long itself.
         let mut fresh = as_real_time(|| Process::burner(ms(3)))?;
         fresh.wait()?;
-        let waiting = crowd.iter_mut().filter(|one| one.started().is_none());
-        bench.say(format_args!("{} wait", waiting.count()));
+        let left = crowd.iter().filter(|one| one.ended().is_none()).count();
+        bench.say(format_args!("{left} are left"));
+        ensure!(left > bench.cpus(), "the queue is empty");
         ensure!(fresh.cpu_number() == 0, "it ran on another CPU");
         // Its turn comes after the chain's present invocation and due turns of FAIR; in
         // the order of arrival alone it would be after seconds.
