@@ -180,15 +180,8 @@ __verified_once bool filter_waiting(s32 cpu)
  * others is tick()'s to find.) */
 static bool filter_head_waiting(s32 cpu)
 {
-	u64 own = DSQ_FILTER_SHARD(shard_of(cpu));
-	struct task_struct *head;
-
-	if (own_queue_length(cpu, DSQ_FILTER_CPU(cpu)))
-		return true;
-	if (scx_bpf_dsq_nr_queued(own) <= 0)
-		return false;
-	head = first_of(own);
-	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
+	return own_queue_length(cpu, DSQ_FILTER_CPU(cpu)) ||
+	       head_waits_for(DSQ_FILTER_SHARD(shard_of(cpu)), cpu);
 }
 
 /*

@@ -123,7 +123,7 @@ __verified_once u64 nearest_group(u64 address)
 
 /* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
  * for the CPU controller. For one that could not be kept that is the nearest above it. */
-static u64 group_of(struct task_struct *p)
+__verified_once u64 group_of(struct task_struct *p __arg_trusted)
 {
 	struct group *g;
 	u64 address = 0;

@@ -71,7 +71,7 @@ __verified_once int kick_for(u64 dsq)
 	bpf_rcu_read_lock();
 	head = first_of(dsq);
 	if (head)
-		kick_idle_cpu(head, -1);
+		wake_idle_cpu(head);
 	bpf_rcu_read_unlock();
 	return 0;
 }

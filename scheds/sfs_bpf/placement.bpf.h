@@ -24,13 +24,18 @@ static bool must_stay(const struct task_struct *p)
  * in a migration-disabled section that is the CPU it is on; cpus_ptr and
  * nr_cpus_allowed may disagree there.
  */
-static s32 pinned_cpu(const struct task_struct *p)
+__verified_once s32 pinned_cpu(const struct task_struct *p __arg_trusted)
 {
+	s32 cpu;
+
 	if (must_stay(p))
 		return scx_bpf_task_cpu(p);
-	if (p->nr_cpus_allowed == 1)
-		return bpf_cpumask_first(p->cpus_ptr);
-	return -1;
+	if (p->nr_cpus_allowed != 1)
+		return -1;
+	bpf_rcu_read_lock();
+	cpu = bpf_cpumask_first(p->cpus_ptr);
+	bpf_rcu_read_unlock();
+	return cpu;
 }
 
 /*
@@ -72,7 +77,7 @@ static bool claim_fair_cpu(s32 cpu)
 }
 
 /* Claim any CPU that runs FAIR work and may run @p. Return it, or -1. */
-static s32 claim_any_fair_cpu(const struct task_struct *p)
+__verified_once s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
 {
 	struct bpf_cpumask *mask = fair_cpus;
 	u32 cpu;
@@ -105,28 +110,41 @@ static void mark_fair_cpu(s32 cpu, bool preemptible)
 		bpf_cpumask_clear_cpu(cpu, mask);
 }
 
-/*
- * Wake an idle CPU for @p, which has just been queued. Queue first, then look:
- * a CPU that went idle before finds the task here, one that goes idle
- * afterwards finds it in dispatch(). (A CPU in between, past dispatch() and
- * not marked idle, is covered by tick() on the CPU that @p was queued from.)
- */
-static bool kick_idle_cpu(const struct task_struct *p, s32 pinned)
+/* Have a CPU that idles and that @p may use look at the queues. Return true if there is one. */
+static bool wake_idle_cpu(const struct task_struct *p)
 {
-	s32 cpu = pinned;
+	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 
-	if (pinned < 0)
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	else if (!scx_bpf_test_and_clear_cpu_idle(pinned))
-		return false;
 	if (cpu < 0)
 		return false;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 	return true;
 }
 
+/*
+ * Wake an idle CPU for @p, which has just been queued. Queue first, then look:
+ * a CPU that went idle before finds the task here, one that goes idle
+ * afterwards finds it in dispatch(). (A CPU in between, past dispatch() and
+ * not marked idle, is covered by tick() on the CPU that @p was queued from.)
+ */
+__verified_once bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 pinned)
+{
+	bool found;
+
+	if (pinned >= 0) {
+		found = scx_bpf_test_and_clear_cpu_idle(pinned);
+		if (found)
+			scx_bpf_kick_cpu(pinned, SCX_KICK_IDLE);
+		return found;
+	}
+	bpf_rcu_read_lock();
+	found = wake_idle_cpu(p);
+	bpf_rcu_read_unlock();
+	return found;
+}
+
 /* Return true if another CPU idles that may run @p. */
-static bool may_run_elsewhere(const struct task_struct *p)
+__verified_once bool may_run_elsewhere(const struct task_struct *p __arg_trusted)
 {
 	const struct cpumask *idle;
 	bool may;
@@ -158,6 +176,21 @@ static void preempt_fair_cpu(const struct task_struct *p, s32 pinned)
 static struct task_struct *first_of(u64 dsq)
 {
 	return __COMPAT_scx_bpf_dsq_peek(dsq);
+}
+
+/* Return true if the head of @dsq may run on @cpu. */
+__verified_once bool head_waits_for(u64 dsq, s32 cpu)
+{
+	struct task_struct *head;
+	bool may;
+
+	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+		return false;
+	bpf_rcu_read_lock();
+	head = first_of(dsq);
+	may = head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
+	bpf_rcu_read_unlock();
+	return may;
 }
 
 static u32 queue_length(u64 dsq)

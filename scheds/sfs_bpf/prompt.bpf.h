@@ -224,7 +224,7 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
  * invocation in FILTER. Where short turns have them all, @p waits for the end of one, which
  * is near; the answer is then -1.
  */
-static s32 cpu_to_preempt(const struct task_struct *p)
+__verified_once s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 {
 	s32 own = scx_bpf_task_cpu(p), cpu;
 	bool may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr);
@@ -275,17 +275,6 @@ static void preempt_for_outside(const struct task_struct *p, const struct task_c
 		return;
 	if (may_serve_outside(cctx, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-}
-
-/* Return true if the head of @dsq may run on @cpu. */
-static bool head_waits_for(u64 dsq, s32 cpu)
-{
-	struct task_struct *head;
-
-	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
-		return false;
-	head = first_of(dsq);
-	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
 }
 
 /*

@@ -213,14 +213,14 @@ static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
 }
 
 /*
- * Claim the CPU that runs the worst rank, worse than that of @p, which @p may use.
+ * Claim the CPU that runs the worst rank, worse than @than, which @p may use.
  * Return it, or -1. This looks at every CPU: two words each, read by few and
  * written at switches only.
  */
-static s32 claim_worst_cpu(const struct task_struct *p, const struct task_ctx *tctx)
+__verified_once s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32 than)
 {
 	u64 clock = often.sharing_clock;
-	u32 worst = tctx->rank, rank, cpu;
+	u32 worst = than, rank, cpu;
 	s32 found = -1;
 
 	bpf_for(cpu, 0, nr_cpu_ids) {
@@ -242,7 +242,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 	if (pinned < 0) {
 		s32 cpu = claim_any_fair_cpu(p);
 
-		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx);
+		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx->rank);
 	}
 	if (claim_fair_cpu(pinned))
 		return pinned;
@@ -322,14 +322,7 @@ __verified_once bool claimer_waiting(s32 cpu)
 /* Return true if the first in rank order may surely run on @cpu. */
 __verified_once bool ranked_head_waiting(s32 cpu)
 {
-	struct task_struct *head;
-
-	if (own_queue_length(cpu, DSQ_RANKED_CPU(cpu)))
-		return true;
-	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) <= 0)
-		return false;
-	head = first_of(DSQ_RANKED);
-	return head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
+	return own_queue_length(cpu, DSQ_RANKED_CPU(cpu)) || head_waits_for(DSQ_RANKED, cpu);
 }
 
 /* Give @cpu the task with the earliest deadline that it may run. Return true if

@@ -501,22 +501,45 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 	return !tctx->yielded || !filter_waiting(cpu);
 }
 
-/* Queue a task whose group has quota again where it belongs. See relieve_filter()
- * about the race. */
-static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
-{
-	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	struct invocation *inv;
-	s32 pinned = pinned_cpu(p);
-	u64 other;
+/* Where a task goes whose group has quota again. */
+struct release {
+	u64 dsq;
+	u64 vtime;	/* its place there, if @ordered */
+	u64 slice_ns;	/* 0: it stays parked, for the group of @dsq's */
+	bool ordered;	/* by vtime, not by arrival */
+	s32 pinned;	/* the one CPU that may run it, or -1 */
+};
 
-	if (!tctx)
-		return;
-	other = must_park(p, tctx);	/* a group above may have used up its own */
+/* @tctx's turn is in FILTER, in rank order or in FAIR: set what of @to that says. */
+static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
+			    struct release *to)
+{
+	if (tctx->turn == TURN_FILTER) {
+		to->dsq = filter_queue_for(p, to->pinned);
+	} else if (tctx->turn == TURN_RANKED && inv) {
+		place(tctx, inv);
+		to->dsq = to->pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(to->pinned);
+		to->vtime = tctx->queue_key;
+		to->ordered = true;
+	} else {
+		fair_join(p, tctx);
+		to->dsq = fair_queue_for(p, tctx, to->pinned);
+		to->vtime = fair_vtime_of(p, tctx, fair_waiting());
+		to->ordered = true;
+	}
+}
+
+/* Make @p, whose group has quota again, runnable, and say in @to where it belongs. */
+static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct release *to, u64 now)
+{
+	u64 other = must_park(p, tctx);	/* a group above may have used up its own */
+	struct invocation *inv;
+
 	if (other) {
-		scx_bpf_dsq_move(it, p, DSQ_PARKED(other), 0);
+		to->dsq = DSQ_PARKED(other);
 		return;
 	}
+	to->pinned = pinned_cpu(p);
 	inv = lookup_invocation(p, tctx);
 	join_runnable(p, tctx, inv);
 	tctx->turn = next_turn(p, tctx, inv);
@@ -525,20 +548,45 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
-	scx_bpf_dsq_move_set_slice(it, turn_ns(tctx->turn, tctx, inv, fair_waiting()));
-	if (tctx->turn == TURN_FILTER) {
-		scx_bpf_dsq_move(it, p, filter_queue_for(p, pinned), 0);
-	} else if (tctx->turn == TURN_RANKED && inv) {
-		place(tctx, inv);
-		scx_bpf_dsq_move_set_vtime(it, tctx->queue_key);
-		scx_bpf_dsq_move_vtime(it, p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), 0);
-	} else {
-		fair_join(p, tctx);
-		scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx, fair_waiting()));
-		scx_bpf_dsq_move_vtime(it, p, fair_queue_for(p, tctx, pinned), 0);
+	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
+	release_to_turn(p, tctx, inv, to);
+}
+
+/* The same apart from the loop that asks for it. Return false if nothing is known of @p. */
+__verified_once bool plan_release_once(struct task_struct *p __arg_trusted,
+				       struct release *to __arg_nonnull, u64 now)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx)
+		return false;
+	bpf_rcu_read_lock();
+	plan_release(p, tctx, to, now);
+	bpf_rcu_read_unlock();
+	return true;
+}
+
+/* Queue a task whose group has quota again where it belongs. See relieve_filter()
+ * about the race. */
+static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct release to = {};
+
+	if (!plan_release_once(p, &to, now))
+		return;
+	if (!to.slice_ns) {
+		scx_bpf_dsq_move(it, p, to.dsq, 0);
+		return;
 	}
-	note_pinned(pinned);	/* not before: no run queue is locked here */
-	kick_idle_cpu(p, pinned);
+	scx_bpf_dsq_move_set_slice(it, to.slice_ns);
+	if (to.ordered) {
+		scx_bpf_dsq_move_set_vtime(it, to.vtime);
+		scx_bpf_dsq_move_vtime(it, p, to.dsq, 0);
+	} else {
+		scx_bpf_dsq_move(it, p, to.dsq, 0);
+	}
+	note_pinned(to.pinned);	/* not before: no run queue is locked here */
+	kick_idle_cpu(p, to.pinned);
 }
 
 /* Let the tasks of group @id go on, which has quota again, until the time is @until. */

@@ -38,7 +38,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "verifier_has_little_to_do",
-        about: "no program takes the verifier more than 40,000 instructions, all together 90,000",
+        about: "no program takes the verifier more than 30,000 instructions, all together 85,000",
         run: verifier_has_little_to_do,
     },
     Case {
@@ -141,8 +141,8 @@ fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
 }
 
 fn verifier_has_little_to_do(bench: &Bench) -> Result<()> {
-    const LARGEST: u64 = 40_000;
-    const ALL: u64 = 90_000;
+    const LARGEST: u64 = 30_000;
+    const ALL: u64 = 85_000;
     let scheduler = bench.load("--verbose")?;
     let log = scheduler.log();
     scheduler.finish()?;
