@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 
 use crate::case::{Bench, Case};
 use crate::clock::ms;
-use crate::process::{as_real_time, begin_together, fork_burst, wait_for_all, Process};
+use crate::process::{as_real_time, begin_together, wait_for_all, Process};
 use crate::scheduler::{state, Scheduler, Stats};
 
 pub const CASES: &[Case] = &[
@@ -84,7 +84,7 @@ fn no_overload_never_switches(bench: &Bench) -> Result<()> {
 fn kernel_half_relieves_without_loader(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 10000")?;
     scheduler.signal(Signal::SIGSTOP)?;
-    let mut burst = fork_burst(20 * bench.cpus(), ms(20))?;
+    let mut burst = as_real_time(|| begin_together(20 * bench.cpus(), ms(20)))?;
     let all_run = wait_for_all(&mut burst);
     scheduler.signal(Signal::SIGCONT)?;
     all_run?;
