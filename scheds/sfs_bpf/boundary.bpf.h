@@ -47,6 +47,11 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 	}
 	begin_invocation(p, tctx, inv, kind, arrived_at);
 	count_begun(kind);
+	count(SFS_ARRIVALS);
+	if (!is_judged_by(p, tctx))
+		return;
+	inv->counted = 1;
+	record_arrival(arrived_at);
 }
 
 /* ------------------------------------------------------------ fork and idle */

@@ -154,19 +154,25 @@ static u64 fair_saved_up(const struct task_ctx *tctx)
 	return own > fair_slice_ns ? own : fair_slice_ns;
 }
 
-/* Return @p's virtual time, brought into the window around the present one; @waiting tasks
- * wait. */
+/*
+ * Return @p's virtual time, brought into the window around the present one; @waiting tasks
+ * wait. What its tenant has had more than it was due comes first: a boundary, or a fork, makes
+ * nobody forget that, and nor does the window (the guard is what keeps the kernel's watchdog
+ * away from those in debt).
+ */
 static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx, u32 waiting)
 {
-	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime;
+	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime, paid = now;
 	u64 earliest = now - fair_saved_up(tctx);
 	u64 latest = now + fair_turns_ahead(tctx, waiting);
 
 	if (time_before(vtime, earliest))
-		return earliest;
-	if (time_after(vtime, latest))
-		return latest;
-	return vtime;
+		vtime = earliest;
+	else if (time_after(vtime, latest))
+		vtime = latest;
+	if (tctx)
+		paid += debt_in_vtime(tctx);
+	return paid != now && time_before(vtime, paid) ? paid : vtime;
 }
 
 /* Return the queue of FAIR in which @p is to wait; @pinned is the one CPU that it may
@@ -205,6 +211,15 @@ static void fair_running(const struct task_struct *p)
 		fair_vtime_now = p->scx.dsq_vtime;
 }
 
+/* Return true if the head of @dsq is there to pay a debt. */
+static bool head_is_in_debt(u64 dsq)
+{
+	struct task_struct *p = first_of(dsq);
+	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+
+	return tctx && is_in_debt(tctx);
+}
+
 /* Return @dsq if its head has waited for longer than @longest, which is then how long; else
  * @best. */
 static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
@@ -212,6 +227,8 @@ static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
 	u64 wait = head_wait(dsq, now);
 
 	if (wait <= *longest)
+		return best;
+	if (wait < SHARE_PATIENCE_NS && debts_are_known(now) && head_is_in_debt(dsq))
 		return best;
 	*longest = wait;
 	return dsq;
@@ -238,6 +255,35 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 	dsq = longer_of(dsq, DSQ_OUTSIDE, now, &longest);
 	dsq = longer_of(dsq, DSQ_OUTSIDE_CPU(cpu), now, &longest);
 	return longest < interval ? 0 : dsq;
+}
+
+/* Tasks looked at in one go when those of a tenant in debt are put back. */
+#define PUT_BACK_BATCH	8
+
+/*
+ * What waits at the head of @dsq has its place there since before its tenant got into debt:
+ * put it where it would be queued now. Otherwise a tenant with many tasks would have a turn
+ * for each of them first. Should the move fail, another CPU has just taken the task.
+ */
+__verified_once int put_debtors_back(u64 dsq, u64 now)
+{
+	struct task_struct *p;
+	int looked_at = 0;
+
+	bpf_for_each(scx_dsq, p, dsq, 0) {
+		struct task_ctx *tctx = try_lookup_task_ctx(p);
+		u64 vtime;
+
+		if (++looked_at > PUT_BACK_BATCH || !tctx || !is_in_debt(tctx) ||
+		    has_waited_long(tctx, now))
+			break;
+		vtime = fair_vtime_of(p, tctx, fair_waiting());
+		if (!time_before(p->scx.dsq_vtime, vtime))
+			break;
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, vtime);
+		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, dsq, 0);
+	}
+	return 0;
 }
 
 /* Return @dsq if its head, of @waiting, comes before @vtime, which is then its head's, or if

@@ -28,7 +28,6 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
-	leave_group(tctx);
 	note_pinned(pinned);
 	if (is_displaced(tctx, enq_flags) || has_waited_long(tctx, now))
 		enq_flags |= SCX_ENQ_HEAD;
@@ -130,16 +129,23 @@ static void check_recovery(u64 now)
 		send_event(SFS_EVENT_OVERLOAD_OVER, delay, now);
 }
 
+/* Return true if the task, at the head of FILTER, should be in FAIR: it has waited so long
+ * that there is overload, if @late, or its tenant has got into debt since it was queued. */
+static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
+{
+	return is_in_debt(tctx) ||
+	       (late && time_delta(now, tctx->queued_at) >= overload_wait());
+}
+
 /*
- * The loader has not answered "overload begun" in time: apply the rule without
- * it, to each invocation at the head of @filter that has waited too long, by
- * moving it to @fair.
+ * Move what must go there from the head of @filter to @fair. @late tells that the loader has
+ * not answered "overload begun" in time, so that the rule is applied without it.
  *
  * tctx is written without the run-queue lock of the task. Should the move fail,
  * another CPU has just taken the task; it then runs for a FILTER slice but in
  * FAIR's name, once.
  */
-__verified_once int relieve_filter(u64 filter, u64 fair, u64 now)
+__verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
@@ -149,7 +155,7 @@ __verified_once int relieve_filter(u64 filter, u64 fair, u64 now)
 
 		if (++looked_at > RELIEVE_BATCH || !tctx)
 			break;
-		if (time_delta(now, tctx->queued_at) < overload_wait())
+		if (!must_go_to_fair(tctx, late, now))
 			break;
 		tctx->turn = TURN_FAIR;
 		fair_join(p, tctx);

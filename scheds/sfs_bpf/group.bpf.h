@@ -44,6 +44,18 @@
 #define RELEASE_PAUSE_NS	NSEC_PER_MSEC
 #define GROUPS_A_PAUSE		128
 
+/* What a tenant is due, and has had (share.bpf.h). */
+struct share {
+	s64 tokens_ns;		/* less than nothing: a debt; added to atomically */
+	u64 clock;		/* of `sharing`, up to which they have been given; by compare-and-swap */
+	u64 filled_at;		/* when that was: written by who has swapped */
+	u64 usable_ns;		/* CPU time that its tasks could have used and was not due: the same */
+	u64 weight;		/* that `sharing` has of it; 0: it has nothing to run; exchanged */
+	s64 runnable;		/* tasks; added to atomically */
+	u64 window;		/* of arrivals: that which `arrivals` is of; racy, as that is */
+	u32 arrivals;		/* of it, in that window */
+};
+
 /*
  * A group. active, nr_active and used_ns are added to atomically, counted and
  * throttled exchanged. The others are written by the kernel's cgroup code alone,
@@ -54,6 +66,9 @@
 struct group {
 	u64 parent;		/* id; 0: this is the root */
 	u64 counts_as;		/* id of itself, or of the one at MAX_GROUP_DEPTH above it */
+	u64 tenant;		/* whose share it uses: id of itself, or of one above it */
+	struct share share;	/* if it is a tenant */
+	bool is_tenant;		/* functions have run in it */
 	u32 weight;		/* 100 is the default */
 	u32 counted;		/* weight that the parent's `active` has of it */
 	s64 active;		/* sum of the weights of what is active in it */
@@ -180,7 +195,8 @@ __verified_once int deactivate(u64 id, u32 weight)
 	return 0;
 }
 
-/* @p competes in FAIR from now on. */
+/* @p competes within its group from now on: a function while it is runnable, in whatever
+ * queue; what is no function while it is in FAIR, since FILTER is not for it. */
 static void join_group(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (tctx->active_group)
@@ -196,6 +212,13 @@ static void leave_group(struct task_ctx *tctx)
 		return;
 	deactivate(tctx->active_group, tctx->active_weight);
 	tctx->active_group = 0;
+}
+
+/* @p is not to run in FAIR now. */
+static void fair_leave(const struct task_struct *p, struct task_ctx *tctx)
+{
+	if (!is_function(p, tctx))
+		leave_group(tctx);
 }
 
 /* Return what @weight comes to in group @id: itself, if that is the root; its part
@@ -581,6 +604,9 @@ static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 	parent = lookup_group(fresh.parent);
 	if (parent && cgrp->level > MAX_GROUP_DEPTH)
 		fresh.counts_as = parent->counts_as;
+	fresh.tenant = fresh.counts_as;
+	if (parent && (parent->is_tenant || parent->tenant != fresh.parent))
+		fresh.tenant = parent->tenant;
 	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY))
 		return;
 	g = lookup_group(id);

@@ -64,7 +64,8 @@ static void charge_invocation(struct invocation *inv, u64 delta)
 	count(SFS_DEMOTIONS);
 	if (debug)
 		bpf_printk("sfs: demoted after %llu us", used / 1000);
-	sample_credit_used(inv->credit_ns);
+	if (inv->counted)
+		sample_credit_used(inv->credit_ns);
 }
 
 /*
@@ -79,10 +80,12 @@ static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
 
 	if (!__sync_lock_test_and_set(&inv->open, 0))
 		return;
+	inv->ended_ns = used;
 	count(SFS_COMPLETIONS);
 	if (in_credit) {
 		count(SFS_COMPLETIONS_IN_CREDIT);
-		sample_credit_used(used);
+		if (inv->counted)
+			sample_credit_used(used);
 	}
 	publish_service(p, tctx, inv->function, used, !in_credit);
 }
@@ -107,7 +110,7 @@ static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
 	inv->seq++;
 	inv->state = INV_CREDIT;
 	inv->open = 1;
-	record_arrival(arrived_at);
+	inv->counted = 0;
 }
 
 /* Give a unit without credit a little of FILTER's time to get to its next

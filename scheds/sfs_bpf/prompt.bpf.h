@@ -314,7 +314,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	count(SFS_PROMPT_WAKEUPS);
 	tctx->turn = TURN_PROMPT;
 	tctx->queued_at = 0;
-	leave_group(tctx);
+	fair_leave(p, tctx);
 	if (pinned_cpu(p) >= 0) {
 		insert_first(p, slice, enq_flags);
 		return;

@@ -102,11 +102,13 @@ static const struct sfs_rank_table *table_of(const struct invocation *inv)
 	return bpf_map_lookup_elem(&rank_tables, &table);
 }
 
-/* Return the CPU time that counts for @inv's rank: none, if it is over and the
- * unit is on its way to the next. */
+/* Return the CPU time that counts for @inv's rank. If it is over and the unit is on its way to
+ * the next, that is what this has taken: a unit may never get there. */
 static u64 attained(const struct invocation *inv)
 {
-	return inv->open && inv->state != INV_GRACE ? inv->used_ns : 0;
+	if (inv->open && inv->state == INV_GRACE)
+		return 0;
+	return inv->open ? inv->used_ns : time_delta(inv->used_ns, inv->ended_ns);
 }
 
 /* Return the longest slice: short enough that all that wait get one within the
@@ -270,7 +272,6 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
 	tctx->queued_at = clock_now();
-	leave_group(tctx);
 	if (arrives)
 		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))

@@ -2,13 +2,14 @@
 /*
  * Sandbox: the cgroup that a function runs in, and which tasks are functions.
  * The loader knows which cgroups are sandboxes, and puts their ids into a map;
- * a task belongs to the nearest one at or above its own cgroup.
+ * a task belongs to the outermost one at or above its own cgroup, so that nobody gets out
+ * of a sandbox by what is made below it, to whatever depth.
  */
 #ifndef __SFS_SANDBOX_BPF_H
 #define __SFS_SANDBOX_BPF_H
 
-/* Cgroups deeper than this below a sandbox belong to none. */
-#define MAX_CGROUP_DEPTH	16
+/* So deep a cgroup may be: a path of 4096 bytes has no more components. */
+#define MAX_CGROUP_DEPTH	4096
 
 /* Return the cgroup that @p is in, or NULL. */
 static struct cgroup *cgroup_of(struct task_struct *p)
@@ -18,18 +19,18 @@ static struct cgroup *cgroup_of(struct task_struct *p)
 	return css ? css->dfl_cgrp : NULL;
 }
 
-/* Return the id of the nearest sandbox at or above @cgrp, or 0. */
+/* Return the id of the outermost sandbox at or above @cgrp, or 0. */
 static u64 find_sandbox(struct cgroup *cgrp)
 {
 	int level = cgrp->level, i;
 
-	bpf_for(i, 0, MAX_CGROUP_DEPTH) {
+	bpf_for(i, 1, MAX_CGROUP_DEPTH) {
 		struct cgroup *above;
 		u64 id;
 
-		if (level - i < 1)
+		if (i > level)
 			break;
-		above = bpf_cgroup_ancestor(cgrp, level - i);
+		above = bpf_cgroup_ancestor(cgrp, i);
 		if (!above)
 			break;
 		id = above->kn->id;

@@ -19,7 +19,7 @@
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
  * functions), function (identity, what is published), filter, shard (FILTER on large
  * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
- * cpu.max), guard (against the kernel's watchdog), placement, telemetry. The loader tunes
+ * cpu.max), share (what each tenant is due), guard (against the kernel's watchdog), placement, telemetry. The loader tunes
  * S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
@@ -35,6 +35,7 @@ char _license[] SEC("license") = "GPL";
 #include "invocation.bpf.h"
 #include "placement.bpf.h"
 #include "group.bpf.h"
+#include "share.bpf.h"
 #include "boundary.bpf.h"
 #include "prompt.bpf.h"
 #include "fair.bpf.h"
@@ -84,6 +85,8 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	else if (tctx->turn == TURN_PROMPT)
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
+	if (tctx->tenant && delta)
+		charge_tenant(tctx->tenant, delta, clock_now());
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
@@ -98,6 +101,8 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 {
 	if (is_system(p))
 		return tctx->turn_used_ns < SYSTEM_SLICE_NS ? TURN_SYSTEM : TURN_FAIR;
+	if (is_in_debt(tctx))
+		return TURN_FAIR;
 	if (is_prompt(tctx))
 		return TURN_PROMPT;
 	if (has_rank(p, tctx, inv))
@@ -149,7 +154,7 @@ static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
 		fair_join(p, tctx);
 		scx_bpf_task_set_dsq_vtime(p, fair_vtime_of(p, tctx, waiting));
 	} else {
-		leave_group(tctx);
+		fair_leave(p, tctx);
 	}
 	if (turn == TURN_RANKED && inv)
 		place(tctx, inv);
@@ -255,10 +260,14 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	return cpu;
 }
 
-/* @p is there to be run: FILTER's demand and the sharing clock count it. */
-static void join_runnable(const struct task_struct *p, struct task_ctx *tctx,
+/* @p is there to be run: its tenant, FILTER's demand and the sharing clock count it. */
+static void join_runnable(struct task_struct *p, struct task_ctx *tctx,
 			  const struct invocation *inv)
 {
+	if (is_function(p, tctx)) {
+		join_group(p, tctx);
+		join_share(p, tctx);
+	}
 	if (has_credit(inv))
 		join_demand(tctx);
 	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
@@ -270,6 +279,7 @@ static void leave_runnable(struct task_ctx *tctx)
 {
 	leave_demand(tctx);
 	leave_group(tctx);
+	leave_share(tctx);
 	leave_present(tctx);
 	if (mode == SFS_MODE_FAIR_ONLY)
 		check_recovery(clock_now());
@@ -496,7 +506,8 @@ static bool outside_keeps_cpu(struct task_struct *prev, const struct task_ctx *t
 /* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
 static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocation *inv, s32 cpu)
 {
-	if (tctx->turn != TURN_FILTER || !has_credit(inv) || mode != SFS_MODE_FILTER)
+	if (tctx->turn != TURN_FILTER || !has_credit(inv) || mode != SFS_MODE_FILTER ||
+	    is_in_debt(tctx))
 		return false;
 	return !tctx->yielded || !filter_waiting(cpu);
 }
@@ -639,6 +650,24 @@ static u64 look_for_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
 	return due;
 }
 
+/* What waits at the head of FILTER for @cpu, or by rank, and must go to FAIR, does so; what is
+ * at the head of that, of a tenant in debt, goes behind others. */
+static void relieve_queues(s32 cpu, u64 now)
+{
+	bool late = loader_is_late(now);
+
+	if (!late && !debts_are_known(now))
+		return;
+	relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, late, now);
+	if (may_have_own(cpu))
+		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), late, now);
+	if (policy == SFS_POLICY_LEARNED)
+		relieve_filter(DSQ_RANKED, DSQ_FAIR, false, now);
+	put_debtors_back(DSQ_FAIR, now);
+	if (may_have_own(cpu))
+		put_debtors_back(DSQ_FAIR_CPU(cpu), now);
+}
+
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
 void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -673,10 +702,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 			keep_last(prev, tctx, inv, cctx);
 		return;
 	}
-	if (loader_is_late(now)) {
-		relieve_filter(DSQ_FILTER_SHARD(shard_of(cpu)), DSQ_FAIR, now);
-		relieve_filter(DSQ_FILTER_CPU(cpu), DSQ_FAIR_CPU(cpu), now);
-	}
+	relieve_queues(cpu, now);
 	due = fair_waits ? look_for_due(cpu, cctx, now) : 0;
 	if (due && fair_dispatch_from(cpu, due)) {
 		cctx->next_turn_is_due = true;
@@ -697,7 +723,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	if (prev && tctx && !parked && has_rank(prev, tctx, inv) && !tctx->yielded &&
-	    !filter_waiting(cpu)) {
+	    !is_in_debt(tctx) && !filter_waiting(cpu)) {
 		if (ranked_keeps_cpu(tctx, inv, cpu)) {
 			keep_running(prev, tctx, inv, TURN_RANKED, cctx);
 			return;
@@ -706,8 +732,9 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (ranked_dispatch_rest(cpu) || filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
-	if (prev && tctx && !parked && !tctx->yielded && tctx->turn != TURN_RANKED &&
-	    fair_keeps_cpu(prev->scx.dsq_vtime, cpu)) {
+	if (prev && tctx && !parked && !tctx->yielded &&
+	    (tctx->turn != TURN_RANKED || is_in_debt(tctx)) &&
+	    fair_keeps_cpu(fair_vtime_of(prev, tctx, fair_waiting()), cpu)) {
 		keep_last(prev, tctx, inv, cctx);
 		return;
 	}
@@ -790,6 +817,8 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 		return true;
 	if (queue_length(SCX_DSQ_LOCAL) && may_run_elsewhere(p))
 		return true;
+	if (tctx->turn != TURN_FAIR && is_in_debt(tctx) && functions_wait(cpu))
+		return true;
 	if (tctx->turn == TURN_FILTER)
 		return !has_credit(inv) || mode != SFS_MODE_FILTER ||
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
@@ -807,6 +836,8 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 	struct invocation *inv = meet_runnable(p, tctx, false, now); /* it may have been moved */
 
 	charge(p, tctx, inv);
+	if (!tctx->tenant)
+		join_runnable(p, tctx, inv);	/* its sandbox may be known since it woke up */
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
 	if (turn_is_over(p, tctx, inv, cctx, cpu, now) || must_park(p, tctx))
@@ -998,6 +1029,7 @@ void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)
 {
 	u64 id = cgrp->kn->id;
 
+	forget_tenant(id);
 	remove_group(id);
 	scx_bpf_destroy_dsq(DSQ_PARKED(id));
 }
@@ -1040,11 +1072,10 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv = tctx ? lookup_invocation(p, tctx) : NULL;
 
-	if (!tctx || !inv || !has_credit(inv))
+	if (!tctx || !inv || !has_credit(inv) || is_in_debt(tctx))
 		return false;
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
-	leave_group(tctx);
 	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
 	return scx_bpf_dsq_move(it, p, shard_queue_for(p), 0);
 }

@@ -188,6 +188,7 @@ struct invocation {
 	u64 arrived_at;
 	u64 credit_ns;	/* used_ns at which it is demoted, or its grace ends */
 	u64 used_ns;
+	u64 ended_ns;	/* used_ns at its end */
 	u64 function;	/* identity, see intf.h; 0: not known yet */
 	u64 service_ns;	/* what a hint says that it will need; 0: nothing */
 	u64 born;	/* the sharing clock at arrival */
@@ -197,6 +198,7 @@ struct invocation {
 	u32 boundaries;	/* kinds that have been seen for it (enum sfs_boundary) */
 	u32 seq;	/* which of the unit's invocations it is */
 	u32 graced;	/* has been given its grace */
+	u32 counted;	/* it is one of those by which S and overload are judged */
 	s32 nr_threads;
 };
 
@@ -254,6 +256,7 @@ struct task_ctx {
 	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */
 	u64 fair_weight;	/* in FAIR, FAIR_WEIGHT is the default */
 	u64 active_group;	/* that counts it as active; 0: none */
+	u64 tenant;		/* whose tokens it uses while it is runnable; 0: nobody's */
 	u64 limit;		/* nearest group with a quota; 0: none */
 	u64 limit_group;	/* the group, and the generation, for which */
 	u32 limit_generation;	/* `limit` holds */

@@ -101,7 +101,6 @@ static void record_arrival(u64 now)
 		barrier();
 		*(volatile u64 *)&a->seq = nr + 1;
 	}
-	count(SFS_ARRIVALS);
 	if (iat_window && (nr + 1) % iat_window == 0)
 		send_event(SFS_EVENT_ARRIVALS, nr + 1, now);
 }

@@ -299,7 +299,9 @@ impl Sandboxes {
             }
         }
         if is_sandbox {
+            // Who is in it may make cgroups below: these are part of it, not sandboxes.
             self.register(path, changes);
+            return Ok(());
         }
         if deeper.is_empty() {
             return Ok(());

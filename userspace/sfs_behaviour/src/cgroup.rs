@@ -134,6 +134,18 @@ impl Cgroup {
         fs::read_to_string(self.path.join("cgroup.procs")).is_ok_and(|pids| pids.is_empty())
     }
 
+    /// Returns whether a process is in it, or below it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn is_populated(&self) -> Result<bool> {
+        let file = self.path.join("cgroup.events");
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(text.lines().any(|line| line == "populated 1"))
+    }
+
     /// Removes it, which must be empty.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ mod sandboxes;
 mod sections;
 mod shards;
 mod slice;
+mod tenants;
 mod waiting;
 
 use crate::case::Case;
@@ -32,6 +33,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         operator::CASES,
         lifecycle::CASES,
         credit::CASES,
+        tenants::CASES,
         boundaries::CASES,
         sandboxes::CASES,
         groups::CASES,
