@@ -53,8 +53,13 @@ pub struct HintCommand {
     #[arg(long, value_name = "US", value_parser = value_parser!(u64).range(1..=MAX_US))]
     pub service_us: Option<u64>,
 
+    /// When the process started, in clock ticks since boot (field 22 of
+    /// /proc/PID/stat): scx_sfs refuses the hint if the id is another process's by then.
+    #[arg(long, value_name = "TICKS", value_parser = value_parser!(u64).range(1..))]
+    pub start: Option<u64>,
+
     /// Send the lines of standard input, each in the text form of a hint.
-    #[arg(long, conflicts_with_all = ["pid", "arrival_us", "function", "service_us"])]
+    #[arg(long, conflicts_with_all = ["pid", "arrival_us", "function", "service_us", "start"])]
     pub stdin: bool,
 
     /// Send at most N lines a second [1..=10000000].
@@ -102,6 +107,7 @@ impl HintCommand {
             arrived_at_ns: self.arrival_us.map(|us| us * 1000),
             function: self.function.clone(),
             service_ns: self.service_us.map(|us| us * 1000),
+            started_ticks: self.start,
         };
         if !sender.send(&hint)? {
             bail!("the hint was dropped: {} does not keep up", self.to);

@@ -107,7 +107,9 @@ pub struct Metrics {
     pub hints: u64,
     #[stat(desc = "Hints that have begun an invocation")]
     pub hints_applied: u64,
-    #[stat(desc = "Hints whose time of arrival cannot be true, or is known")]
+    #[stat(
+        desc = "Hints whose time of arrival cannot be true, or is known, or whose process started at another time"
+    )]
     pub hints_stale: u64,
     #[stat(desc = "Hints for processes that are no functions")]
     pub hints_foreign: u64,

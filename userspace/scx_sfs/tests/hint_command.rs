@@ -67,6 +67,7 @@ fn one_hint_in_either_form() {
         "--arrival-us=5",
         "--function=my function",
         "--service-us=12000",
+        "--start=530081",
     ];
     let output = bench.hint(&all, "");
     assert!(
@@ -76,7 +77,7 @@ fn one_hint_in_either_form() {
     let text = bench.received();
     assert_eq!(
         String::from_utf8_lossy(&text),
-        "pid=1234 arrival_us=5 function=\"my function\" service_us=12000\n"
+        "pid=1234 arrival_us=5 function=\"my function\" service_us=12000 start=530081\n"
     );
     assert!(bench
         .hint(&[&all[..], &["--binary"]].concat(), "")

@@ -10,6 +10,7 @@ use nix::unistd::{geteuid, Gid, Uid};
 use scx_sfs::hints::{
     Clock, HintCounters, HintListener, HintOptions, KernelHint, Owner, Verdicts, KERNEL_BATCH,
 };
+use sfs_hint::process::started_ticks;
 use sfs_hint::{Address, Client, Delivery, Form, Hint, MAX_DATAGRAM_BYTES};
 use sfs_skip::skip;
 use tempfile::TempDir;
@@ -102,6 +103,7 @@ fn a_hint_reaches_the_kernel_half() {
         arrived_at_ns: Some(clock().wall_offset_ns + 999_000_000_000),
         function: Some("resize".to_owned()),
         service_ns: Some(12_000_000),
+        started_ticks: None,
     };
     let _ = bench.client(Form::Binary).send(&hint).unwrap();
     let _ = bench.client(Form::Text).send(&Hint::of(4243)).unwrap();
@@ -128,6 +130,31 @@ fn a_hint_reaches_the_kernel_half() {
             ..KernelHint::default()
         }
     );
+}
+
+/// This process for one that there is, and a reaped child for one that there is not.
+#[test]
+fn a_start_time_must_be_that_of_the_process() {
+    let mut bench = Bench::unix();
+    let this = i32::try_from(std::process::id()).unwrap();
+    let started = started_ticks(this).unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let gone = i32::try_from(child.id()).unwrap();
+    child.wait().unwrap();
+    for (pid, started_ticks) in [(this, started), (this, started + 1), (gone, started)] {
+        for form in [Form::Text, Form::Binary] {
+            let hint = Hint {
+                started_ticks: Some(started_ticks),
+                ..Hint::of(pid)
+            };
+            assert_eq!(bench.client(form).send(&hint).unwrap(), Delivery::Sent);
+        }
+    }
+    let counters = bench.drain();
+    assert_eq!((counters.received, counters.stale), (6, 2));
+    assert_eq!(counters.dead + counters.stale + bench.given.len() as u64, 6);
+    assert!(bench.given.iter().all(|hint| hint.pid == this));
+    assert_eq!(bench.given.len(), 2);
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn some_hints(count: i32) -> Vec<Hint> {
             arrived_at_ns: Some(86_400_000_123_000 + u64::from(i.unsigned_abs()) * 10_000),
             function: Some(format!("resize-{}", i % 7)),
             service_ns: Some(12_000_000),
+            started_ticks: Some(530_081),
         })
         .collect()
 }

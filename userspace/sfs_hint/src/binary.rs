@@ -8,14 +8,18 @@
 //!
 //! | record | bytes | |
 //! |---|---|---|
-//! | fields | 1 | which of the optional ones follow: [`ARRIVAL`], [`SERVICE`], [`FUNCTION`] |
+//! | fields | 1 | which of the optional ones follow: [`ARRIVAL`], [`SERVICE`], [`FUNCTION`], [`START`] |
 //! | pid | 4 | process id, from 1 to 2147483647 |
 //! | arrival | 8, if `ARRIVAL` | in ns; 0: not given |
 //! | service | 8, if `SERVICE` | in ns; 0: not given |
+//! | start | 8, if `START` | of the process, in clock ticks since boot; 0: not given |
 //! | length | 1, if `FUNCTION` | bytes of the name |
 //! | name | length | UTF-8 |
 //!
 //! Nothing may follow the last record.
+//!
+//! `START` came later than the others. A reader that does not know it refuses the records
+//! that have it, and takes all others; so the version is the same.
 
 use crate::error::Problem;
 use crate::hint::{check_function, HintRef};
@@ -38,6 +42,9 @@ pub const SERVICE: u8 = 2;
 /// The record has the function's name.
 pub const FUNCTION: u8 = 4;
 
+/// The record has the start time of the process.
+pub const START: u8 = 8;
+
 /// Reads the header from the front of `bytes`; returns the number of records.
 pub(crate) fn take_header(bytes: &mut &[u8]) -> Result<usize, Problem> {
     let [_magic, version] = take(bytes)?;
@@ -50,12 +57,13 @@ pub(crate) fn take_header(bytes: &mut &[u8]) -> Result<usize, Problem> {
 /// Reads a record from the front of `bytes`.
 pub(crate) fn take_record<'a>(bytes: &mut &'a [u8]) -> Result<HintRef<'a>, Problem> {
     let [fields] = take(bytes)?;
-    if fields & !(ARRIVAL | SERVICE | FUNCTION) != 0 {
+    if fields & !(ARRIVAL | SERVICE | FUNCTION | START) != 0 {
         return Err(Problem::Fields(fields));
     }
     let pid = i32::from_le_bytes(take(bytes)?);
-    let arrived_at_ns = take_time(bytes, fields & ARRIVAL != 0)?;
-    let service_ns = take_time(bytes, fields & SERVICE != 0)?;
+    let arrived_at_ns = take_number(bytes, fields & ARRIVAL != 0)?;
+    let service_ns = take_number(bytes, fields & SERVICE != 0)?;
+    let started_ticks = take_number(bytes, fields & START != 0)?;
     let function = match fields & FUNCTION {
         0 => None,
         _ => Some(take_name(bytes)?),
@@ -68,6 +76,7 @@ pub(crate) fn take_record<'a>(bytes: &mut &'a [u8]) -> Result<HintRef<'a>, Probl
         arrived_at_ns,
         function,
         service_ns,
+        started_ticks,
     })
 }
 
@@ -77,12 +86,12 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Problem> {
     Ok(*front)
 }
 
-fn take_time(bytes: &mut &[u8], given: bool) -> Result<Option<u64>, Problem> {
+fn take_number(bytes: &mut &[u8], given: bool) -> Result<Option<u64>, Problem> {
     if !given {
         return Ok(None);
     }
-    let ns = u64::from_le_bytes(take(bytes)?);
-    Ok((ns > 0).then_some(ns))
+    let number = u64::from_le_bytes(take(bytes)?);
+    Ok((number > 0).then_some(number))
 }
 
 fn take_name<'a>(bytes: &mut &'a [u8]) -> Result<&'a str, Problem> {
@@ -110,15 +119,17 @@ pub(crate) fn write_count(records: u16, bytes: &mut [u8]) {
 pub(crate) fn write_record(hint: &HintRef<'_>, bytes: &mut Vec<u8>) {
     let arrival = hint.arrived_at_ns.filter(|&ns| ns > 0);
     let service = hint.service_ns.filter(|&ns| ns > 0);
+    let start = hint.started_ticks.filter(|&ticks| ticks > 0);
     let flag = |given: bool, bit: u8| if given { bit } else { 0 };
     bytes.push(
         flag(arrival.is_some(), ARRIVAL)
             | flag(service.is_some(), SERVICE)
-            | flag(hint.function.is_some(), FUNCTION),
+            | flag(hint.function.is_some(), FUNCTION)
+            | flag(start.is_some(), START),
     );
     bytes.extend(hint.pid.to_le_bytes());
-    for ns in [arrival, service].into_iter().flatten() {
-        bytes.extend(ns.to_le_bytes());
+    for number in [arrival, service, start].into_iter().flatten() {
+        bytes.extend(number.to_le_bytes());
     }
     if let Some(name) = hint.function {
         bytes.push(name.len() as u8);

@@ -22,7 +22,7 @@ pub enum Problem {
     #[error("not UTF-8")]
     NotUtf8,
     /// A key that there is not.
-    #[error("unknown key {0:?}; there are pid, arrival_us, function and service_us")]
+    #[error("unknown key {0:?}; there are pid, arrival_us, function, start and service_us")]
     UnknownKey(String),
     /// A key that came before.
     #[error("{0} is given twice")]

@@ -35,6 +35,10 @@ pub struct Hint {
     /// The CPU time that the invocation will need, in ns, for experiments with a
     /// scheduler that knows it.
     pub service_ns: Option<u64>,
+    /// When the process started, in clock ticks since boot, as field 22 of
+    /// `/proc/PID/stat` has it (see [`started_ticks`](crate::process::started_ticks)).
+    /// A process that has got the same id later is then not taken for it.
+    pub started_ticks: Option<u64>,
 }
 
 impl Hint {
@@ -66,6 +70,7 @@ impl Hint {
             arrived_at_ns: self.arrived_at_ns,
             function: self.function.as_deref(),
             service_ns: self.service_ns,
+            started_ticks: self.started_ticks,
         }
     }
 }
@@ -81,6 +86,8 @@ pub struct HintRef<'a> {
     pub function: Option<&'a str>,
     /// As [`Hint::service_ns`].
     pub service_ns: Option<u64>,
+    /// As [`Hint::started_ticks`].
+    pub started_ticks: Option<u64>,
 }
 
 impl HintRef<'_> {
@@ -91,6 +98,7 @@ impl HintRef<'_> {
             arrived_at_ns: self.arrived_at_ns,
             function: self.function.map(str::to_owned),
             service_ns: self.service_ns,
+            started_ticks: self.started_ticks,
         }
     }
 

@@ -5,7 +5,7 @@
 //! datagram, as text or in a compact binary form, to a Unix socket or to a UDP
 //! port of this machine (`scx_sfs --hint-listen`). The interface is that of the
 //! SFS paper's OpenLambda port (process id and time of arrival), with a function
-//! name and a service time added.
+//! name, a service time and the start time of the process added.
 //!
 //! | module | what |
 //! |---|---|
@@ -15,6 +15,7 @@
 //! | [`datagram`] | several hints in a datagram, read and written |
 //! | [`address`] | where hints are sent |
 //! | [`client`] | sending them without ever waiting |
+//! | [`process`] | when a process started |
 //!
 //! # Example
 //!
@@ -39,6 +40,7 @@ pub mod client;
 pub mod datagram;
 pub mod error;
 pub mod hint;
+pub mod process;
 pub mod text;
 
 pub use address::{Address, AddressError};

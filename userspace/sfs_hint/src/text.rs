@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pid=1234 arrival_us=86400000123 function=resize service_us=12000
-//! pid=1234 function="resize, then crop"
+//! pid=1234 function="resize, then crop" start=530081
 //! 1234
 //! 1234 86400000123
 //! ```
@@ -10,7 +10,9 @@
 //! Only the process id is needed, keys come in any order and once each. The
 //! last two lines are the tuple (process id, time of arrival) that the paper's
 //! OpenLambda port sends. Words are separated by blanks or tabs; empty lines
-//! mean nothing. Times are whole microseconds, and 0 is "not given".
+//! mean nothing. Times are whole microseconds,
+//! but for `start`, which is the start time of the process in clock ticks since boot; 0 is
+//! "not given".
 
 use std::fmt::Write;
 
@@ -59,7 +61,8 @@ fn parse_tuple<'a>(pid: &'a str, mut words: Words<'a>) -> Result<HintRef<'a>, Pr
 }
 
 fn parse_pairs(words: Words<'_>) -> Result<HintRef<'_>, Problem> {
-    let (mut pid, mut arrival, mut function, mut service) = (None, None, None, None);
+    let (mut pid, mut arrival, mut function) = (None, None, None);
+    let (mut service, mut start) = (None, None);
     for word in words {
         match word? {
             Word::Bare(word) => return Err(Problem::NoKey(excerpt(word))),
@@ -70,6 +73,7 @@ fn parse_pairs(words: Words<'_>) -> Result<HintRef<'_>, Problem> {
             Word::Pair("service_us", value) => {
                 set(&mut service, "service_us", parse_us("service_us", value)?)?;
             }
+            Word::Pair("start", value) => set(&mut start, "start", parse_ticks(value)?)?,
             Word::Pair("function", value) => {
                 check_function(value)?;
                 set(&mut function, "function", value)?;
@@ -82,6 +86,7 @@ fn parse_pairs(words: Words<'_>) -> Result<HintRef<'_>, Problem> {
         arrived_at_ns: arrival.flatten(),
         function,
         service_ns: service.flatten(),
+        started_ticks: start.flatten(),
     })
 }
 
@@ -109,6 +114,18 @@ fn parse_us(key: &'static str, value: &str) -> Result<Option<u64>, Problem> {
             key,
             value: excerpt(value),
             want: "microseconds",
+        })
+}
+
+/// Returns clock ticks, or `None` for 0.
+fn parse_ticks(value: &str) -> Result<Option<u64>, Problem> {
+    let ticks = parse_digits(value);
+    ticks
+        .map(|ticks| (ticks > 0).then_some(ticks))
+        .ok_or_else(|| Problem::Number {
+            key: "start",
+            value: excerpt(value),
+            want: "clock ticks since boot",
         })
 }
 
@@ -177,6 +194,9 @@ pub(crate) fn write_line(hint: &HintRef<'_>, line: &mut String) {
     if let Some(us) = hint.service_ns.map(|ns| ns / 1000).filter(|&us| us > 0) {
         let _ = write!(line, " service_us={us}");
     }
+    if let Some(ticks) = hint.started_ticks.filter(|&ticks| ticks > 0) {
+        let _ = write!(line, " start={ticks}");
+    }
 }
 
 #[cfg(test)]
@@ -194,11 +214,12 @@ mod tests {
             arrived_at_ns: Some(86_400_000_123_000),
             function: Some("resize"),
             service_ns: Some(12_000_000),
+            started_ticks: Some(530_081),
         };
         for line in [
-            "pid=1234 arrival_us=86400000123 function=resize service_us=12000",
-            "service_us=12000 function=resize arrival_us=86400000123 pid=1234",
-            "  pid=1234\tarrival_us=86400000123  function=\"resize\" service_us=12000 \r",
+            "pid=1234 arrival_us=86400000123 function=resize service_us=12000 start=530081",
+            "start=530081 service_us=12000 function=resize arrival_us=86400000123 pid=1234",
+            "  pid=1234\tarrival_us=86400000123  function=\"resize\" service_us=12000 \tstart=530081 \r",
         ] {
             assert_eq!(parse(line), Ok(all), "{line:?}");
         }
@@ -213,7 +234,7 @@ mod tests {
         assert_eq!(parse("pid=77"), Ok(bare));
         assert_eq!(parse("77"), Ok(bare));
         assert_eq!(parse("77 0"), Ok(bare));
-        assert_eq!(parse("pid=77 arrival_us=0 service_us=0"), Ok(bare));
+        assert_eq!(parse("pid=77 arrival_us=0 service_us=0 start=0"), Ok(bare));
         let arrived = HintRef {
             arrived_at_ns: Some(5_000),
             ..bare
@@ -254,6 +275,9 @@ mod tests {
             ("1 function=x", "no process id; want pid=N"),
             ("pid=1 arrival_us=18446744073709551615", "microseconds"),
             ("pid=1 service_us=1.5", "service_us=\"1.5\""),
+            ("pid=1 start=-4", "start=\"-4\""),
+            ("pid=1 start=18446744073709551616", "clock ticks"),
+            ("pid=1 start=4 start=4", "start is given twice"),
             ("pid=1 function=", "1 to 64 bytes, not 0"),
             ("pid=1 function=\"\"", "1 to 64 bytes, not 0"),
             ("pid=1 function=\"a", "function=\"NAME\""),

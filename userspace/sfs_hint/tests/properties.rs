@@ -20,20 +20,24 @@ fn any_hint() -> impl Strategy<Value = Hint> {
         option::of(1..=u64::MAX),
         option::of(any_name()),
         option::of(1..=u64::MAX),
+        option::of(1..=u64::MAX),
     )
-        .prop_map(|(pid, arrived_at_ns, function, service_ns)| Hint {
-            pid,
-            arrived_at_ns,
-            function,
-            service_ns,
-        })
+        .prop_map(
+            |(pid, arrived_at_ns, function, service_ns, started_ticks)| Hint {
+                pid,
+                arrived_at_ns,
+                function,
+                service_ns,
+                started_ticks,
+            },
+        )
 }
 
 /// Text that is nearly right: it gets deeper into the parser than noise does.
 fn nearly_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("pid=12".to_owned()),
-        "(pid|arrival_us|service_us|function|pdi)?=?[0-9]{0,21}",
+        "(pid|arrival_us|service_us|function|start|pdi)?=?[0-9]{0,21}",
         "function=\"?[a-z ]{0,70}\"?",
         "[ -~]{0,6}",
     ];
@@ -137,6 +141,27 @@ fn a_known_datagram_in_binary_form() {
     assert_eq!(decode(&bytes).unwrap(), hints);
 }
 
+/// Where the optional start time stands: behind the other numbers, before the name.
+#[test]
+fn a_start_time_in_binary_form() {
+    let hint = Hint {
+        service_ns: Some(9),
+        function: Some("f".to_owned()),
+        started_ticks: Some(0x0102),
+        ..Hint::of(7)
+    };
+    let mut bytes = vec![0xF5, 1, 1, 0];
+    bytes.extend([0b1110, 7, 0, 0, 0]);
+    bytes.extend([9, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend([2, 1, 0, 0, 0, 0, 0, 0]);
+    bytes.extend(b"\x01f");
+    assert_eq!(
+        encode(std::slice::from_ref(&hint), Form::Binary).unwrap(),
+        bytes
+    );
+    assert_eq!(decode(&bytes).unwrap(), [hint]);
+}
+
 #[test]
 fn errors_say_where() {
     let problem = |bytes: &[u8]| {
@@ -163,8 +188,8 @@ fn errors_say_where() {
     let record = |rest: &[u8]| problem(&[&one, rest].concat());
     assert_eq!(record(&[]), (Place::Record(1), Problem::Short));
     assert_eq!(
-        record(&[8, 1, 0, 0, 0]),
-        (Place::Record(1), Problem::Fields(8))
+        record(&[16, 1, 0, 0, 0]),
+        (Place::Record(1), Problem::Fields(16))
     );
     assert_eq!(record(&[0, 0, 0, 0, 0]), (Place::Record(1), Problem::Pid));
     assert_eq!(record(&[0, 0, 0, 0, 128]), (Place::Record(1), Problem::Pid));
@@ -192,5 +217,6 @@ fn what_is_documented_is_read() {
     assert_eq!(hints.len(), 4);
     assert_eq!(hints[0].service_ns, Some(12_000_000));
     assert_eq!(hints[1].function.as_deref(), Some("resize, then crop"));
+    assert_eq!(hints[1].started_ticks, Some(530_081));
     assert_eq!(hints[3].arrived_at_ns, hints[0].arrived_at_ns);
 }

@@ -10,7 +10,8 @@ pub struct HintCounters {
     pub received: u64,
     /// Those that have begun an invocation.
     pub applied: u64,
-    /// Those whose time of arrival is too long ago, or in the future.
+    /// Those whose time of arrival is too long ago, in the future, or known, and those
+    /// for a process that started at another time than they say.
     pub stale: u64,
     /// Those for a process that is no function.
     pub foreign: u64,

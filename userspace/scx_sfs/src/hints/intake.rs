@@ -1,6 +1,9 @@
 //! From a datagram to what the kernel half takes.
 
+use std::io::ErrorKind;
+
 use anyhow::Result;
+use sfs_hint::process::started_ticks;
 use sfs_hint::HintRef;
 use tracing::{info, warn};
 
@@ -91,6 +94,12 @@ impl Intake {
         let Some(arrived_at) = arrival(hint, clock) else {
             return self.count_stale(1, clock, complaints);
         };
+        match target(hint) {
+            Target::AsSaid => {}
+            Target::Another => return self.count_stale(1, clock, complaints),
+            Target::Gone => return self.count_dead(1, clock, complaints),
+            Target::Unknown(error) => return self.count_failed(1, &error, clock, complaints),
+        }
         self.waiting.push(KernelHint {
             pid: hint.pid,
             flags: 0,
@@ -103,7 +112,17 @@ impl Intake {
     fn count_stale(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
         self.counters.stale += count;
         if let Some(count) = complaints.stale.due(count, clock.now_ns) {
-            warn!("stale hints (arrival over 60 s ago, in the future, or known): {count}");
+            warn!(
+                "stale hints (arrival over 60 s ago, in the future, or known; or a process \
+                 that started at another time): {count}"
+            );
+        }
+    }
+
+    fn count_dead(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
+        self.counters.dead += count;
+        if let Some(count) = complaints.dead.due(count, clock.now_ns) {
+            info!("hints for processes that there are not: {count}");
         }
     }
 
@@ -144,10 +163,7 @@ impl Intake {
         if let Some(count) = complaints.foreign.due(foreign, now_ns) {
             warn!("hints for processes that are no functions: {count}");
         }
-        self.counters.dead += dead;
-        if let Some(count) = complaints.dead.due(dead, now_ns) {
-            info!("hints for processes that there are not: {count}");
-        }
+        self.count_dead(dead, clock, complaints);
         self.count_stale(stale, clock, complaints);
         // What the kernel half has not accounted for it has not looked at.
         let answered = applied + foreign + dead + stale;
@@ -169,6 +185,36 @@ impl Intake {
         self.counters.failed += count;
         if let Some(count) = complaints.failed.due(count, clock.now_ns) {
             warn!("hints that did not reach the kernel half: {count}, the last one: {error:#}");
+        }
+    }
+}
+
+/// What a hint's process id is the id of.
+enum Target {
+    /// The process that the hint is for, as far as it says.
+    AsSaid,
+    /// Another process, which has got the same id.
+    Another,
+    /// No process.
+    Gone,
+    /// That cannot be told.
+    Unknown(anyhow::Error),
+}
+
+/// Looks whether the process started when the hint says, if it says that.
+fn target(hint: &HintRef<'_>) -> Target {
+    let Some(said) = hint.started_ticks else {
+        return Target::AsSaid;
+    };
+    match started_ticks(hint.pid) {
+        Ok(ticks) if ticks == said => Target::AsSaid,
+        Ok(_) => Target::Another,
+        Err(error) if error.kind() == ErrorKind::NotFound => Target::Gone,
+        Err(error) => {
+            let pid = hint.pid;
+            Target::Unknown(anyhow::Error::new(error).context(format!(
+                "cannot read the start time of process {pid} in /proc"
+            )))
         }
     }
 }
