@@ -79,7 +79,12 @@ impl Load {
         } else {
             Address::Unix(dir.path().join("hint.sock"))
         };
-        let mut listener = HintListener::listen(&address, &HintOptions::default())?;
+        let options = HintOptions {
+            hint_allow_udp: true,
+            hint_rate: 10_000_000,
+            ..HintOptions::default()
+        };
+        let mut listener = HintListener::listen(&address, &options)?;
         let client = Client::connect(listener.address(), self.form)?;
         let done = AtomicBool::new(false);
         let (report, reported) = mpsc::channel();

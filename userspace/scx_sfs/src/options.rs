@@ -225,7 +225,7 @@ struct Effect {
     why: &'static str,
 }
 
-const EFFECTS: [Effect; 5] = [
+const EFFECTS: [Effect; 6] = [
     Effect {
         options: &["learn_state", "ageing"],
         has_effect: |options| options.policy == Policy::Learned,
@@ -247,9 +247,19 @@ const EFFECTS: [Effect; 5] = [
         why: "without --boundary receive",
     },
     Effect {
-        options: &["hint_mode", "hint_owner"],
+        options: &[
+            "hint_mode",
+            "hint_owner",
+            "hint_allow_uid",
+            "hint_allow_cgroup",
+        ],
         has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Unix(_))),
         why: "without the path of a Unix socket for --hint-listen",
+    },
+    Effect {
+        options: &["hint_allow_udp"],
+        has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Udp(_))),
+        why: "without udp:... for --hint-listen",
     },
 ];
 
@@ -474,6 +484,9 @@ mod tests {
             &["--hint-mode", "0660"],
             &["--hint-listen", "/run/x", "--hint-mode", "rw"],
             &["--hint-listen", "/run/x", "--hint-owner", "no such user"],
+            &["--hint-listen", "/run/x", "--hint-allow-uid", "65534"],
+            &["--hint-listen", "/run/x", "--hint-allow-cgroup", "/"],
+            &["--hint-listen", "/run/x", "--hint-rate", "0"],
             &["hint"],
             &["hint", "0"],
             &["hint", "12", "--stdin"],
@@ -561,6 +574,21 @@ mod tests {
                 "--hint-owner",
                 "--hint-listen",
             ),
+            (
+                "--hint-listen udp:[::1]:9 --hint-allow-uid root",
+                "--hint-allow-uid",
+                "--hint-listen",
+            ),
+            (
+                "--hint-listen udp:[::1]:9 --hint-allow-cgroup x",
+                "--hint-allow-cgroup",
+                "--hint-listen",
+            ),
+            (
+                "--hint-listen /run/x --hint-allow-udp",
+                "--hint-allow-udp",
+                "udp:",
+            ),
             ("--monitor 1 --partial", "--partial", "--monitor"),
             ("--monitor 1 --policy learned", "--policy", "--monitor"),
             (
@@ -582,6 +610,11 @@ mod tests {
             ("--boundary fork,hint", "--hint-listen"),
             ("--hint-mode 0660", "--hint-listen"),
             ("--hint-owner root", "--hint-listen"),
+            ("--hint-allow-uid 5", "--hint-listen"),
+            ("--hint-allow-cgroup x", "--hint-listen"),
+            ("--hint-allow-udp", "--hint-listen"),
+            ("--hint-rate 5", "--hint-listen"),
+            ("--hint-service-time", "--hint-listen"),
         ] {
             let said = refused(arguments);
             assert!(said.contains(other), "{arguments}: {said}");
@@ -595,7 +628,8 @@ mod tests {
             "--policy fair --slice-us 1000",
             "--boundary fork,idle,receive --idle-boundary-ms 5 --receive-port 80",
             "--boundary hint --hint-listen /run/x --hint-mode 0660 --hint-owner root",
-            "--hint-listen udp:127.0.0.1:9",
+            "--hint-listen /run/x --hint-allow-uid 5,root --hint-allow-cgroup a/b --hint-allow-cgroup c",
+            "--hint-listen udp:127.0.0.1:9 --hint-allow-udp --hint-rate 5 --hint-service-time",
             "--unit cgroup --identity parent --cgroup f/* --max-sandboxes 5",
             "--unit thread --identity comm",
             "--monitor 1 --verbose",

@@ -121,6 +121,12 @@ pub struct Metrics {
     pub hints_malformed: u64,
     #[stat(desc = "Datagrams with hints that the system has dropped (UDP)")]
     pub hints_dropped: u64,
+    #[stat(desc = "Datagrams not read, since no hints are taken from their senders")]
+    pub hints_denied: u64,
+    #[stat(desc = "Hints dropped, since their sender sends more than --hint-rate")]
+    pub hints_limited: u64,
+    #[stat(desc = "Service times in hints that were ignored (--hint-service-time uses them)")]
+    pub hints_service_ignored: u64,
 }
 
 impl Metrics {
@@ -185,6 +191,9 @@ impl Metrics {
             hints_failed: hints.failed,
             hints_malformed: hints.malformed,
             hints_dropped: hints.dropped,
+            hints_denied: hints.denied,
+            hints_limited: hints.limited,
+            hints_service_ignored: hints.service_times_ignored,
             ..self
         }
     }
@@ -255,6 +264,9 @@ impl Metrics {
             hints_failed: self.hints_failed - earlier.hints_failed,
             hints_malformed: self.hints_malformed - earlier.hints_malformed,
             hints_dropped: self.hints_dropped - earlier.hints_dropped,
+            hints_denied: self.hints_denied - earlier.hints_denied,
+            hints_limited: self.hints_limited - earlier.hints_limited,
+            hints_service_ignored: self.hints_service_ignored - earlier.hints_service_ignored,
             ..self.clone()
         }
     }
@@ -286,12 +298,13 @@ impl Metrics {
 
     /// Prints nothing on machines without a platform that sends hints.
     fn print_hints<W: Write>(&self, out: &mut W) -> Result<()> {
-        if self.hints + self.hints_malformed + self.hints_dropped == 0 {
+        let lost = self.hints_malformed + self.hints_dropped + self.hints_denied;
+        if self.hints + lost + self.hints_limited == 0 {
             return Ok(());
         }
         writeln!(
             out,
-            "[{}] hints     {:>9} | applied {:>6} stale {:>6} foreign {:>6} dead {:>6} failed {:>6} | malformed {:>6} dropped {:>6}",
+            "[{}] hints     {:>9} | applied {:>6} stale {:>6} foreign {:>6} dead {:>6} failed {:>6} | malformed {:>6} dropped {:>6} denied {:>6} limited {:>6}",
             crate::NAME,
             self.hints,
             self.hints_applied,
@@ -301,6 +314,8 @@ impl Metrics {
             self.hints_failed,
             self.hints_malformed,
             self.hints_dropped,
+            self.hints_denied,
+            self.hints_limited,
         )?;
         Ok(())
     }

@@ -55,6 +55,7 @@ pub struct Stats {
     pub hints_dead: u64,
     pub hints_foreign: u64,
     pub hints_stale: u64,
+    pub hints_denied: u64,
     pub filter_starts: u64,
     pub queue_delay_max_us: u64,
     pub fair_turns_due: u64,

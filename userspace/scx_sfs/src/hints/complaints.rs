@@ -40,6 +40,12 @@ pub struct Complaints {
     pub failed: Complaint,
     /// Datagrams that did not fit into the socket.
     pub dropped: Complaint,
+    /// Datagrams of those whose hints are not taken.
+    pub denied: Complaint,
+    /// Hints beyond the rate that a sender may have.
+    pub limited: Complaint,
+    /// Whether it has been said that service times are not used.
+    pub said_of_service_times: bool,
 }
 
 #[cfg(test)]

@@ -24,6 +24,13 @@ pub struct HintCounters {
     /// Datagrams that the system has dropped because the socket was full. Only
     /// known for UDP: at a Unix socket it is the sender who is told.
     pub dropped: u64,
+    /// Datagrams that were not read, since nobody has allowed their senders to send hints.
+    pub denied: u64,
+    /// Hints, and what cannot be read, beyond the rate that a sender may have.
+    pub limited: u64,
+    /// Service times that were not used, since nobody has allowed that; the rest of their
+    /// hints was.
+    pub service_times_ignored: u64,
 }
 
 impl fmt::Display for HintCounters {
@@ -31,7 +38,8 @@ impl fmt::Display for HintCounters {
         write!(
             f,
             "{} received, {} applied, {} stale, {} foreign, {} dead, {} failed; \
-             {} malformed, {} dropped",
+             {} malformed, {} dropped, {} denied, {} beyond the rate; \
+             {} service times not used",
             self.received,
             self.applied,
             self.stale,
@@ -40,6 +48,9 @@ impl fmt::Display for HintCounters {
             self.failed,
             self.malformed,
             self.dropped,
+            self.denied,
+            self.limited,
+            self.service_times_ignored,
         )
     }
 }

@@ -9,7 +9,9 @@ use tracing::{info, warn};
 
 use super::complaints::Complaints;
 use super::counters::HintCounters;
-use super::{Clock, KERNEL_BATCH};
+use super::rates::Rates;
+use super::sender::{Sender, SenderKey};
+use super::{Clock, HintOptions, KERNEL_BATCH};
 use crate::names::Names;
 
 /// An arrival this long ago says nothing about the work that a process does now.
@@ -49,31 +51,81 @@ pub struct Verdicts {
 }
 
 /// Hints on their way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Intake {
     pub(super) names: Names,
     pub(super) counters: HintCounters,
+    rates: Rates,
+    /// Whether service times are used.
+    service_times: bool,
     waiting: Vec<KernelHint>,
 }
 
 impl Intake {
-    /// Takes the hints of `datagram` that can be read and are not stale. `None`:
-    /// a datagram that was longer than any may be.
+    /// Takes hints as `options` say.
+    pub(super) fn new(options: &HintOptions) -> Self {
+        Self {
+            names: Names::default(),
+            counters: HintCounters::default(),
+            rates: Rates::new(options.hint_rate),
+            service_times: options.hint_service_time,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Counts a datagram of somebody whose hints are not taken. Nothing of it is read.
+    pub(super) fn deny(&mut self, sender: &Sender, clock: Clock, complaints: &mut Complaints) {
+        self.counters.denied += 1;
+        if let Some(count) = complaints.denied.due(1, clock.now_ns) {
+            warn!(
+                "datagrams denied: {count}, the last one from {sender}, from whom no hints are \
+                 taken (--hint-allow-uid, --hint-allow-cgroup)"
+            );
+        }
+    }
+
+    /// Takes the hints of `datagram`, which `sender` has sent, that can be read, are not
+    /// stale, and are not beyond its rate. `None`: a datagram that was longer than any may
+    /// be.
     pub(super) fn take(
         &mut self,
+        sender: SenderKey,
         datagram: Option<&[u8]>,
         clock: Clock,
         complaints: &mut Complaints,
     ) {
-        let Some(datagram) = datagram else {
-            let problem = sfs_hint::Problem::TooLong;
-            return self.complain(&problem, clock, complaints);
-        };
-        for hint in sfs_hint::hints(datagram) {
-            match hint {
-                Ok(hint) => self.take_hint(&hint, clock, complaints),
-                Err(error) => self.complain(&error, clock, complaints),
+        let granted = self.rates.granted(sender, clock.now_ns);
+        let (mut taken, mut beyond) = (0, 0);
+        let mut take = |this: &mut Self, hint: Result<HintRef<'_>, &dyn std::error::Error>| {
+            if taken == granted {
+                beyond += 1;
+                return;
             }
+            taken += 1;
+            match hint {
+                Ok(hint) => this.take_hint(&hint, clock, complaints),
+                Err(error) => this.complain(error, clock, complaints),
+            }
+        };
+        match datagram {
+            None => take(self, Err(&sfs_hint::Problem::TooLong)),
+            Some(datagram) => {
+                for hint in sfs_hint::hints(datagram) {
+                    match hint {
+                        Ok(hint) => take(self, Ok(hint)),
+                        Err(error) => take(self, Err(&error)),
+                    }
+                }
+            }
+        }
+        self.rates.charge(sender, taken, clock.now_ns);
+        self.count_limited(beyond, clock, complaints);
+    }
+
+    fn count_limited(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
+        self.counters.limited += count;
+        if let Some(count) = complaints.limited.due(count, clock.now_ns) {
+            warn!("hints dropped, since their sender sends more than --hint-rate: {count}");
         }
     }
 
@@ -100,13 +152,30 @@ impl Intake {
             Target::Gone => return self.count_dead(1, clock, complaints),
             Target::Unknown(error) => return self.count_failed(1, &error, clock, complaints),
         }
+        let service_ns = self.service_time(hint, complaints);
         self.waiting.push(KernelHint {
             pid: hint.pid,
             flags: 0,
             arrived_at,
             function: hint.function.map_or(0, |name| self.names.number(name)),
-            service_ns: hint.service_ns.unwrap_or(0),
+            service_ns,
         });
+    }
+
+    /// Returns the service time that the kernel half is told; 0: none.
+    fn service_time(&mut self, hint: &HintRef<'_>, complaints: &mut Complaints) -> u64 {
+        let Some(service_ns) = hint.service_ns else {
+            return 0;
+        };
+        if self.service_times {
+            return service_ns;
+        }
+        self.counters.service_times_ignored += 1;
+        if !complaints.said_of_service_times {
+            complaints.said_of_service_times = true;
+            warn!("service times in hints are ignored; --hint-service-time would use them");
+        }
+        0
     }
 
     fn count_stale(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
@@ -235,6 +304,7 @@ fn arrival(hint: &HintRef<'_>, clock: Clock) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sender::ProcessSender;
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -242,6 +312,8 @@ mod tests {
         now_ns: 1_000 * SECOND,
         wall_offset_ns: 1_750_000_000 * SECOND,
     };
+
+    const SENDER: SenderKey = SenderKey::Process(ProcessSender { pid: 7, uid: 0 });
 
     fn arrived(ns: u64) -> Option<u64> {
         let hint = HintRef {
@@ -282,11 +354,11 @@ mod tests {
 
     #[test]
     fn a_batch_that_fails_is_counted() {
-        let mut intake = Intake::default();
+        let mut intake = Intake::new(&HintOptions::default());
         let mut complaints = Complaints::default();
         let text = "1\n".repeat(100);
         for _ in 0..2 {
-            intake.take(Some(text.as_bytes()), CLOCK, &mut complaints);
+            intake.take(SENDER, Some(text.as_bytes()), CLOCK, &mut complaints);
         }
         let mut sizes = Vec::new();
         let mut apply = |batch: &[KernelHint]| {
@@ -305,5 +377,50 @@ mod tests {
             (counters.received, counters.applied, counters.failed),
             (200, 70, 130)
         );
+    }
+
+    #[test]
+    fn what_is_beyond_the_rate_is_counted_and_lost() {
+        let options = HintOptions {
+            hint_rate: 5,
+            ..HintOptions::default()
+        };
+        let mut intake = Intake::new(&options);
+        let mut complaints = Complaints::default();
+        let mut take = |intake: &mut Intake, text: Option<&[u8]>, now_ns| {
+            let clock = Clock { now_ns, ..CLOCK };
+            intake.take(SENDER, text, clock, &mut complaints);
+        };
+        let now = CLOCK.now_ns;
+        // What cannot be read takes from the rate as well.
+        take(&mut intake, Some(b"1\nx\n3\n"), now);
+        take(&mut intake, None, now);
+        take(&mut intake, Some(b"4\n5\n6\n"), now);
+        take(&mut intake, None, now);
+        let counters = intake.counters;
+        assert_eq!((counters.received, counters.malformed), (3, 2));
+        assert_eq!(counters.limited, 3);
+        take(&mut intake, Some(b"7\n8\n"), now + SECOND / 5);
+        assert_eq!((intake.counters.received, intake.counters.limited), (4, 4));
+        let pids: Vec<i32> = intake.waiting.iter().map(|hint| hint.pid).collect();
+        assert_eq!(pids, [1, 3, 4, 7]);
+    }
+
+    #[test]
+    fn service_times_take_an_option() {
+        for (hint_service_time, used, ignored) in
+            [(false, [0, 0, 0], 2), (true, [5000, 0, 9000], 0)]
+        {
+            let options = HintOptions {
+                hint_service_time,
+                ..HintOptions::default()
+            };
+            let mut intake = Intake::new(&options);
+            let text = b"pid=1 service_us=5\npid=2\npid=3 service_us=9\n";
+            intake.take(SENDER, Some(text), CLOCK, &mut Complaints::default());
+            let told: Vec<u64> = intake.waiting.iter().map(|hint| hint.service_ns).collect();
+            assert_eq!(told, used);
+            assert_eq!(intake.counters.service_times_ignored, ignored);
+        }
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`options`] | `--hint-listen`, `--hint-mode`, `--hint-owner` |
+//! | [`options`] | `--hint-listen` and what goes with it |
 //! | [`socket`] | the socket: made, protected, read in batches, removed |
+//! | [`sender`] | who has sent a datagram, and who may |
+//! | [`rates`] | how many hints each sender may send |
 //! | [`intake`] | from a datagram to what the kernel half takes |
 //! | [`counters`] | what has been counted |
 //! | [`complaints`] | at most one log line a second for each kind of trouble |
@@ -13,20 +15,24 @@ pub mod complaints;
 pub mod counters;
 pub mod intake;
 pub mod options;
+mod rates;
+mod sender;
 pub mod socket;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use nix::time::{clock_gettime, ClockId};
 use tracing::{info, warn};
 
 pub use counters::HintCounters;
 pub use intake::{KernelHint, Verdicts};
 pub use options::{HintOptions, Owner};
+pub use sender::SenderGroup;
 
 use complaints::Complaints;
 use intake::Intake;
+use sender::Admission;
 use sfs_hint::Address;
 use socket::HintSocket;
 
@@ -72,6 +78,7 @@ impl Clock {
 /// The listener. Dropping it removes its socket's file.
 pub struct HintListener {
     socket: HintSocket,
+    admission: Admission,
     intake: Intake,
     complaints: Complaints,
     deaf: bool,
@@ -82,14 +89,17 @@ impl HintListener {
     ///
     /// # Errors
     ///
-    /// Somebody listens there already, or the system refuses.
+    /// Somebody listens there already, the system refuses, or `address` is one of UDP,
+    /// which `options` do not allow.
     pub fn listen(address: &Address, options: &HintOptions) -> Result<Self> {
+        check_who_can_send(address, options)?;
         let socket = HintSocket::bind(address, options)
             .with_context(|| format!("cannot listen for hints at {address}"))?;
         info!("listening for hints at {}", socket.address());
         Ok(Self {
             socket,
-            intake: Intake::default(),
+            admission: Admission::new(options),
+            intake: Intake::new(options),
             complaints: Complaints::default(),
             deaf: false,
         })
@@ -145,12 +155,18 @@ impl HintListener {
         while datagrams < DATAGRAMS_A_CALL && self.intake.counters.received < enough {
             let Self {
                 socket,
+                admission,
                 intake,
                 complaints,
                 deaf: _,
             } = self;
             let batch = socket
-                .receive(|datagram| intake.take(datagram, clock, complaints))
+                .receive(|sender, datagram| match sender.key() {
+                    Some(key) if admission.admits(&sender) => {
+                        intake.take(key, datagram, clock, complaints);
+                    }
+                    _ => intake.deny(&sender, clock, complaints),
+                })
                 .context("cannot receive hints")?;
             self.intake.apply(clock, apply, &mut self.complaints);
             self.count_dropped(batch.dropped, clock);
@@ -172,6 +188,33 @@ impl HintListener {
         }
     }
 }
+
+/// Refuses a socket that anybody could send to, unless that is asked for, and warns of one
+/// that anybody could fill.
+fn check_who_can_send(address: &Address, options: &HintOptions) -> Result<()> {
+    let names_senders = !options.hint_allow_uid.is_empty() || !options.hint_allow_cgroup.is_empty();
+    match address {
+        Address::Udp(_) if !options.hint_allow_udp => bail!(
+            "hints over UDP ({address}) may come from any process of this machine; listen at \
+             the path of a Unix socket, or allow that with --hint-allow-udp"
+        ),
+        Address::Udp(_) => warn!(
+            "hints over UDP ({address}) are taken from any process of this machine, containers \
+             in its network included: each of them can give functions new credit"
+        ),
+        Address::Unix(_) if options.hint_mode & !WIDEST_MODE != 0 && !names_senders => warn!(
+            "--hint-mode {:04o} lets every user fill the socket, but hints are taken from root \
+             only: name the senders (--hint-allow-uid, --hint-allow-cgroup), or use mode 0660 \
+             with --hint-owner",
+            options.hint_mode
+        ),
+        Address::Unix(_) => {}
+    }
+    Ok(())
+}
+
+/// Owner and group.
+const WIDEST_MODE: u32 = 0o660;
 
 impl Drop for HintListener {
     /// The log has at most one line a second for each kind; this is the rest.

@@ -5,6 +5,7 @@ use clap::Args;
 use nix::unistd::{Gid, Group, Uid, User};
 use sfs_hint::Address;
 
+use super::sender::{overflow_uid, SenderGroup};
 use super::HintListener;
 
 /// Where hints come in, and who may send them.
@@ -16,7 +17,9 @@ pub struct HintOptions {
     #[arg(long, value_name = "ADDR")]
     pub hint_listen: Option<Address>,
 
-    /// Mode of the Unix socket, octal: who may write to it may send hints.
+    /// Mode of the Unix socket, octal: who may write to it can send hints. They are taken
+    /// from root, from the user that scx_sfs runs as, and from whom --hint-allow-uid and
+    /// --hint-allow-cgroup name.
     #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode,
           requires = "hint_listen")]
     pub hint_mode: u32,
@@ -25,7 +28,39 @@ pub struct HintOptions {
     #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner,
           requires = "hint_listen")]
     pub hint_owner: Option<Owner>,
+
+    /// Take hints from these users too, names or ids, separated by commas.
+    #[arg(long, value_name = "UID", value_delimiter = ',', value_parser = parse_sender,
+          requires = "hint_listen")]
+    pub hint_allow_uid: Vec<Uid>,
+
+    /// Take hints from processes in this cgroup and below it too, whoever they run as: a
+    /// path below /sys/fs/cgroup, as system.slice/platform.service; may be repeated. The
+    /// process has to live until its hint is read.
+    #[arg(long, value_name = "PATH", value_parser = SenderGroup::parse,
+          requires = "hint_listen")]
+    pub hint_allow_cgroup: Vec<SenderGroup>,
+
+    /// Take hints over UDP, where nothing tells who has sent them: any process of this
+    /// machine can.
+    #[arg(long, requires = "hint_listen")]
+    pub hint_allow_udp: bool,
+
+    /// Most hints a second from each sender, a process or a UDP port; a second's worth may
+    /// come at once. What is beyond it is dropped [1..=10000000].
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE, requires = "hint_listen",
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub hint_rate: u32,
+
+    /// Use the service times in hints, for experiments with a scheduler that knows them.
+    /// Who says 1 us goes before everybody else. Without this they are ignored.
+    #[arg(long, requires = "hint_listen")]
+    pub hint_service_time: bool,
 }
+
+/// Ten times what 64 CPUs begin where an invocation takes 6 ms; and as many cost the loader
+/// less than one CPU (docs/hints.md).
+const DEFAULT_RATE: u32 = 100_000;
 
 impl Default for HintOptions {
     fn default() -> Self {
@@ -33,6 +68,11 @@ impl Default for HintOptions {
             hint_listen: None,
             hint_mode: 0o600,
             hint_owner: None,
+            hint_allow_uid: Vec::new(),
+            hint_allow_cgroup: Vec::new(),
+            hint_allow_udp: false,
+            hint_rate: DEFAULT_RATE,
+            hint_service_time: false,
         }
     }
 }
@@ -91,6 +131,18 @@ fn parse_user(text: &str) -> Result<Uid, String> {
     }
 }
 
+/// A user whose hints are taken. One id stands for users that have none here, those of
+/// other user namespaces.
+fn parse_sender(text: &str) -> Result<Uid, String> {
+    let user = parse_user(text)?;
+    if user.as_raw() == overflow_uid() {
+        return Err(format!(
+            "user {user} stands for all that have no id here; name another one"
+        ));
+    }
+    Ok(user)
+}
+
 fn parse_group(text: &str) -> Result<Gid, String> {
     if let Some(id) = parse_id(text) {
         return Ok(Gid::from_raw(id));
@@ -117,6 +169,16 @@ mod tests {
         assert_eq!(parse_mode("660"), Ok(0o660));
         for text in ["", "1000", "8", "rw", "-1", "+6", "0x6"] {
             assert!(parse_mode(text).is_err(), "{text:?} was taken");
+        }
+    }
+
+    #[test]
+    fn senders_are_names_or_ids_but_nobody() {
+        assert_eq!(parse_sender("root"), Ok(Uid::from_raw(0)));
+        assert_eq!(parse_sender("12"), Ok(Uid::from_raw(12)));
+        let nobody = overflow_uid().to_string();
+        for text in ["", "no such user", "-1", "4294967295", nobody.as_str()] {
+            assert!(parse_sender(text).is_err(), "{text:?} was taken");
         }
     }
 

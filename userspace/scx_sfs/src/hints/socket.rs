@@ -2,8 +2,8 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, IoSliceMut};
-use std::net::UdpSocket;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,10 @@ use anyhow::{bail, Context, Result};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::fcntl::{open, AtFlags, OFlag};
+use nix::libc;
 use nix::sys::socket::{
-    recvmmsg, setsockopt, sockopt, ControlMessageOwned, MsgFlags, MultiHeaders,
+    recvmmsg, setsockopt, sockopt, ControlMessageOwned, MsgFlags, MultiHeaders, RecvMsg,
+    SockaddrLike, SockaddrStorage, UnixCredentials,
 };
 use nix::sys::stat::{fchmod, fstat, Mode};
 use nix::unistd::fchownat;
@@ -21,6 +23,7 @@ use sfs_hint::{Address, MAX_DATAGRAM_BYTES};
 use tracing::{debug, warn};
 
 use super::options::HintOptions;
+use super::sender::{ProcessSender, Sender};
 
 /// Datagrams received by one system call.
 const BATCH: usize = 32;
@@ -35,6 +38,16 @@ const QUEUE_LENGTH: &str = "/proc/sys/net/unix/max_dgram_qlen";
 /// ... which should be at least this much; it is what systemd sets.
 const GOOD_QUEUE_LENGTH: u32 = 512;
 
+/// Socket options of `asm-generic/socket.h`: a descriptor of the sender comes with each
+/// datagram (Linux 6.5), ...
+const SO_PASSPIDFD: libc::c_int = 76;
+
+/// ... and descriptors that senders attach are let through (Linux 6.16); they are by default.
+const SO_PASSRIGHTS: libc::c_int = 83;
+
+/// The control message with the descriptor of the sender.
+const SCM_PIDFD: libc::c_int = 4;
+
 /// A buffer that shows whether a datagram is longer than any may be.
 type Buffer = [u8; MAX_DATAGRAM_BYTES + 1];
 
@@ -43,6 +56,8 @@ pub(super) struct HintSocket {
     socket: OwnedFd,
     address: Address,
     buffers: Vec<Buffer>,
+    /// Whether a descriptor of the sender comes with each datagram.
+    with_pidfd: bool,
     /// Datagrams dropped since the socket was made, as the kernel counts them.
     dropped: u32,
     // Removed after all else.
@@ -84,6 +99,7 @@ impl HintSocket {
             socket,
             address,
             buffers: vec![[0; MAX_DATAGRAM_BYTES + 1]; BATCH],
+            with_pidfd: !options.hint_allow_cgroup.is_empty(),
             dropped: 0,
             _file: file,
         })
@@ -94,12 +110,43 @@ impl HintSocket {
         &self.address
     }
 
-    /// Receives what is there, up to [`BATCH`] datagrams, without waiting. `take`
-    /// gets `None` for one that is longer than any may be.
-    pub(super) fn receive(&mut self, mut take: impl FnMut(Option<&[u8]>)) -> Result<Received> {
+    /// Receives what is there, up to [`BATCH`] datagrams, without waiting. `take` gets who
+    /// has sent each, and `None` for one that is longer than any may be.
+    pub(super) fn receive(
+        &mut self,
+        mut take: impl FnMut(Sender, Option<&[u8]>),
+    ) -> Result<Received> {
+        match self.address {
+            // Its senders have no addresses, and nothing is written where one would be.
+            Address::Unix(_) => {
+                let room = if self.with_pidfd {
+                    cmsg_space!(UnixCredentials, libc::c_int)
+                } else {
+                    // No room for descriptors: the kernel closes those that senders attach.
+                    cmsg_space!(UnixCredentials)
+                };
+                self.receive_with::<()>(room, |message, datagram, _| {
+                    take(process_sender(message), datagram);
+                })
+            }
+            Address::Udp(_) => {
+                let room = cmsg_space!(u32);
+                self.receive_with::<SockaddrStorage>(room, |message, datagram, dropped| {
+                    note_dropped(message, dropped);
+                    take(network_sender(message), datagram);
+                })
+            }
+        }
+    }
+
+    fn receive_with<Name: SockaddrLike + Copy>(
+        &mut self,
+        room: Vec<u8>,
+        mut take: impl FnMut(&RecvMsg<'_, '_, Name>, Option<&[u8]>, &mut u32),
+    ) -> Result<Received> {
         // The kernel writes into the headers how much of them it has used, so
         // they serve only once.
-        let mut headers = MultiHeaders::<()>::preallocate(BATCH, Some(cmsg_space!(u32)));
+        let mut headers = MultiHeaders::<Name>::preallocate(BATCH, Some(room));
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers
             .iter_mut()
@@ -109,7 +156,7 @@ impl HintSocket {
             self.socket.as_raw_fd(),
             &mut headers,
             slices.iter_mut(),
-            MsgFlags::MSG_DONTWAIT,
+            MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC,
             None,
         );
         let messages = match result {
@@ -125,18 +172,70 @@ impl HintSocket {
         for message in messages {
             datagrams += 1;
             let bytes = message.iovs().next().unwrap_or(&[]);
-            take((bytes.len() <= MAX_DATAGRAM_BYTES).then_some(bytes));
-            for control in message.cmsgs().into_iter().flatten() {
-                if let ControlMessageOwned::RxqOvfl(dropped) = control {
-                    self.dropped = dropped;
-                }
-            }
+            let datagram = (bytes.len() <= MAX_DATAGRAM_BYTES).then_some(bytes);
+            take(&message, datagram, &mut self.dropped);
         }
         Ok(Received {
             datagrams,
             full: datagrams == BATCH,
             dropped: self.dropped.wrapping_sub(before).into(),
         })
+    }
+}
+
+/// Returns the process that has sent a datagram to a Unix socket. Every descriptor that has
+/// come with it is closed in the end. One whose control messages did not all fit in, since
+/// it had descriptors attached, is from nobody.
+fn process_sender<Name>(message: &RecvMsg<'_, '_, Name>) -> Sender {
+    let (mut id, mut pidfd) = (None, None);
+    for control in message.cmsgs().into_iter().flatten() {
+        match control {
+            ControlMessageOwned::ScmCredentials(credentials) => {
+                id = Some(ProcessSender {
+                    pid: credentials.pid(),
+                    uid: credentials.uid(),
+                });
+            }
+            ControlMessageOwned::ScmRights(fds) => fds.into_iter().for_each(close_received),
+            ControlMessageOwned::Unknown(other) if other.cmsg_header.cmsg_type == SCM_PIDFD => {
+                pidfd = other.data_bytes.first_chunk().and_then(|bytes| {
+                    // A process that has been reaped may have an error instead.
+                    let fd = libc::c_int::from_ne_bytes(*bytes);
+                    // SAFETY: the kernel has just made it for this message, of which
+                    // nothing else takes it.
+                    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+                });
+            }
+            _ => {}
+        }
+    }
+    id.map_or(Sender::Unknown, |id| Sender::Process { id, pidfd })
+}
+
+fn close_received(fd: libc::c_int) {
+    // SAFETY: the kernel has just made it for a message, of which nothing else takes it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+}
+
+/// Returns the address that a datagram has come from over UDP.
+fn network_sender(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Sender {
+    let Some(name) = message.address else {
+        return Sender::Unknown;
+    };
+    let v4 = name.as_sockaddr_in().map(|at| SocketAddr::V4((*at).into()));
+    let v6 = || {
+        name.as_sockaddr_in6()
+            .map(|at| SocketAddr::V6((*at).into()))
+    };
+    v4.or_else(v6).map_or(Sender::Unknown, Sender::Network)
+}
+
+/// Notes how many datagrams the kernel says that it has dropped so far.
+fn note_dropped<Name>(message: &RecvMsg<'_, '_, Name>, dropped: &mut u32) {
+    for control in message.cmsgs().into_iter().flatten() {
+        if let ControlMessageOwned::RxqOvfl(count) = control {
+            *dropped = count;
+        }
     }
 }
 
@@ -166,10 +265,10 @@ fn enlarge(socket: &UdpSocket) {
 fn bind_unix(path: &Path, options: &HintOptions) -> Result<(UnixDatagram, SocketFile)> {
     make_folder(path)?;
     advise_on_queue();
-    let socket = match bind_private(path) {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+    let socket = match bind_private(path, options) {
+        Err(error) if is_in_use(&error) => {
             remove_stale(path)?;
-            bind_private(path)?
+            bind_private(path, options)?
         }
         result => result?,
     };
@@ -207,13 +306,48 @@ fn advise_on_queue() {
 
 /// Binds a socket that only this user may send to: on Linux the file gets the
 /// mode of the socket, less the umask.
-fn bind_private(path: &Path) -> io::Result<UnixDatagram> {
+fn bind_private(path: &Path, options: &HintOptions) -> Result<UnixDatagram> {
     use nix::sys::socket::{bind, socket, AddressFamily, SockFlag, SockType, UnixAddr};
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    ask_who_sends(&fd, options)?;
     fchmod(&fd, Mode::S_IRUSR | Mode::S_IWUSR)?;
     bind(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(fd.into())
+}
+
+fn is_in_use(error: &anyhow::Error) -> bool {
+    error.downcast_ref() == Some(&Errno::EADDRINUSE)
+}
+
+/// Has the kernel say with each datagram who has sent it, and keep descriptors that senders
+/// attach away from this process. Before Linux 6.16 it cannot do the latter; then there must
+/// be no room for them, and none is for that of the sender.
+fn ask_who_sends(socket: &OwnedFd, options: &HintOptions) -> Result<()> {
+    setsockopt(socket, sockopt::PassCred, &true).context("cannot ask who sends hints")?;
+    let no_descriptors = set_flag(socket, SO_PASSRIGHTS, false);
+    if options.hint_allow_cgroup.is_empty() {
+        return Ok(());
+    }
+    no_descriptors
+        .and_then(|()| set_flag(socket, SO_PASSPIDFD, true))
+        .context("--hint-allow-cgroup takes Linux 6.16 or later; use --hint-allow-uid instead")
+}
+
+/// Sets an option that the library does not know.
+fn set_flag(socket: &OwnedFd, option: libc::c_int, value: bool) -> io::Result<()> {
+    let value = libc::c_int::from(value);
+    // SAFETY: the pointer is to that many bytes.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    Errno::result(result).map(drop).map_err(io::Error::from)
 }
 
 /// Removes the socket of a loader that has died.

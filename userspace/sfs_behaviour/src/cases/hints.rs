@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
-use nix::unistd::Pid;
-use sfs_hint::{Client, Form, Hint};
+use nix::unistd::{setuid, Pid, Uid};
+use sfs_hint::{Address, Client, Form, Hint};
 
 use crate::case::{Bench, Case};
+use crate::cgroup::Cgroup;
 use crate::clock::{burn, ms, now, sleep, sleep_until, wait_until};
 use crate::process::{as_real_time, Process, PATIENCE};
 use crate::scheduler::{output_of, Scheduler};
@@ -28,6 +29,11 @@ pub const CASES: &[Case] = &[
         name: "hints_for_nobody_harm_nobody",
         about: "hints for dead, reused and foreign process ids are counted and do nothing",
         run: hints_for_nobody_harm_nobody,
+    },
+    Case {
+        name: "hints_of_strangers_are_denied",
+        about: "users that are not named send hints in vain, but for those in a named cgroup",
+        run: hints_of_strangers_are_denied,
     },
     Case {
         name: "flood_of_hints_costs_less_than_a_cpu",
@@ -114,10 +120,53 @@ fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
     sleep(ms(50));
     hint(bench, other.pid(), &["--arrival-us", "1"])?;
     scheduler.wait_for("a stale one", |stats| stats.hints_stale == 1)?;
+
+    // No process of now has started in the first tick.
+    hint(bench, other.pid(), &["--start", "1"])?;
+    scheduler.wait_for("another process", |stats| stats.hints_stale == 2)?;
     let stats = scheduler.stats()?;
     ensure!(stats.begun_by_hint == 0, "{stats:?}");
     drop(other);
     scheduler.finish()
+}
+
+fn hints_of_strangers_are_denied(bench: &Bench) -> Result<()> {
+    let scheduler = load(
+        bench,
+        "--hint-mode 0666 --hint-allow-uid 1001 --hint-allow-cgroup platform/sender",
+    )?;
+    let tenant = Cgroup::new("platform/sender2")?;
+    let platform = Cgroup::new("platform/sender/below")?;
+    let sends = |group: &Cgroup, uid| Process::spawn_in(group, move |_| send_as(uid));
+    let mut senders = Vec::new();
+    for (group, uid, taken) in [
+        (&tenant, 1000, false),
+        (&tenant, 1001, true),
+        (&platform, 1000, true),
+        (&tenant, 65534, false),
+        (&tenant, 0, true),
+    ] {
+        let before = scheduler.stats()?;
+        senders.push(sends(group, uid)?);
+        let stats = scheduler.wait_for("the hint", |stats| {
+            stats.hints + stats.hints_denied > before.hints + before.hints_denied
+        })?;
+        let is_taken = stats.hints > before.hints;
+        ensure!(is_taken == taken, "user {uid}: {stats:?}");
+    }
+    let log = scheduler.log();
+    ensure!(log.contains("of user 1000"), "no word of it: {log}");
+    drop(senders);
+    scheduler.finish()
+}
+
+/// Sends a hint for this process as user `uid`, and stays for a while.
+fn send_as(uid: u32) {
+    let sent = setuid(Uid::from_raw(uid)).is_ok()
+        && Client::connect(&Address::Unix(SOCKET.into()), Form::Text)
+            .is_ok_and(|mut client| client.send(&Hint::of(Pid::this().as_raw())).is_ok());
+    assert!(sent, "user {uid} cannot send");
+    sleep(ms(30_000));
 }
 
 fn flood_of_hints_costs_less_than_a_cpu(bench: &Bench) -> Result<()> {

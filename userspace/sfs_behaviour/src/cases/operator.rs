@@ -94,6 +94,7 @@ fn refuses_bad_options(bench: &Bench) -> Result<()> {
         ("--receive-port 80", 2, "without --boundary receive"),
         ("--idle-boundary-ms 5", 2, "without --boundary idle"),
         ("--boundary fork,hint", 2, "--hint-listen"),
+        ("--hint-listen udp:127.0.0.1:4040", 1, "--hint-allow-udp"),
         ("--monitor 1 --partial", 2, "--monitor"),
         (
             "--slice-min-us 2000 --slice-max-us 1000",
