@@ -24,7 +24,7 @@ use crate::boundary::Identity;
 use crate::bpf_intf::{
     sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
-    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
+    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, sfs_stats, SFS_WATCHDOG_GUARD_NS,
 };
 use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use crate::cpus::function_cpus;
@@ -58,6 +58,7 @@ pub struct Control<'object> {
     taken_at: Instant,
     iat: IatMap,
     stats: StatsBridge,
+    counters: RefCell<LastRead>,
     sandboxes: Option<Sandboxes>,
     names: Names,
     controller: Controller,
@@ -116,6 +117,7 @@ impl<'object> Control<'object> {
             taken_at: Instant::now(),
             iat,
             stats,
+            counters: RefCell::default(),
             sandboxes,
             names,
             controller,
@@ -347,7 +349,7 @@ impl<'object> Control<'object> {
                 let metrics = self.metrics().with_hints(counters.unwrap_or_default());
                 Answer::Metrics(Box::new(metrics))
             }
-            Request::Functions => {
+            Request::Functions { most } => {
                 let hinted = |key| hints.and_then(|hints| hints.function_name(key));
                 let name = |key| {
                     self.names
@@ -356,7 +358,7 @@ impl<'object> Control<'object> {
                         .map(str::to_owned)
                 };
                 let learning = self.learning.as_ref();
-                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(name)))
+                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(most, name)))
             }
         }
     }
@@ -370,13 +372,11 @@ impl<'object> Control<'object> {
     }
 
     fn metrics(&self) -> Metrics {
-        let per_cpu = self.kernel.stats().unwrap_or_else(|error| {
-            warn!("{error:#}");
-            Vec::new()
-        });
+        let mut counters = self.counters.borrow_mut();
+        let per_cpu = counters.keep(self.kernel.stats());
         let sandboxes = self.sandboxes.as_ref().map_or(0, Sandboxes::len);
         Metrics::new(
-            &per_cpu,
+            per_cpu,
             &self.controller.counters(),
             self.controller.mode(),
             sandboxes as u64,
@@ -384,6 +384,24 @@ impl<'object> Control<'object> {
         .with_policy(self.policy())
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
+    }
+}
+
+/// The kernel half's counters as they could be read last: they do not go back to nothing
+/// because of a read that fails.
+#[derive(Default)]
+struct LastRead {
+    per_cpu: Vec<sfs_stats>,
+}
+
+impl LastRead {
+    /// Returns what has been read, or what was before if that has failed, which is said.
+    fn keep(&mut self, read: Result<Vec<sfs_stats>>) -> &[sfs_stats] {
+        match read {
+            Ok(per_cpu) => self.per_cpu = per_cpu,
+            Err(error) => warn!("{error:#}; the statistics are those of before"),
+        }
+        &self.per_cpu
     }
 }
 
@@ -421,5 +439,22 @@ fn slice_of(settings: &Settings, slice_ns: u64) -> Slice {
         slice_ns,
         overload_wait_ns: settings.overload.map_or(u64::MAX, |o| o.enter_ns(slice_ns)),
         recover_wait_ns: settings.overload.map_or(0, |o| o.exit_ns(slice_ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_fails_leaves_the_counters() {
+        // SAFETY: numbers only, for which nothing is as good as any.
+        let mut one: sfs_stats = unsafe { std::mem::zeroed() };
+        one.delay_max = 7;
+        let mut counters = LastRead::default();
+        assert!(counters.keep(Err(anyhow::anyhow!("not now"))).is_empty());
+        assert_eq!(counters.keep(Ok(vec![one])).len(), 1);
+        let kept = counters.keep(Err(anyhow::anyhow!("not now")));
+        assert_eq!((kept.len(), kept[0].delay_max), (1, 7));
     }
 }

@@ -355,7 +355,7 @@ impl<'object> KernelHalf<'object> {
             .stats
             .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
             .context("cannot read the kernel half's counters")?
-            .unwrap_or_default();
+            .context("the kernel half has no counters")?;
         Ok(per_cpu
             .iter()
             .filter_map(|bytes| read_struct(bytes))

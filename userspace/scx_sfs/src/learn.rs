@@ -1,6 +1,7 @@
 //! Learning: service times from the kernel half in, rank tables out, and what is
 //! known kept in a file. What is learned from them is `sfs_policy::learn`'s.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use sfs_policy::learn::{Change, LearnConfig, Learner, Table};
+use sfs_policy::learn::{Change, Known, LearnConfig, Learner, Table};
 use tracing::{info, warn};
 
 use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
@@ -248,18 +249,25 @@ impl Learning {
         (self.learner.len(), tables)
     }
 
-    /// Returns what is known of each function, those with most work first. `name`
-    /// has the name of a function that has one.
-    pub fn functions(&self, name: impl Fn(u64) -> Option<String>) -> Vec<FunctionReport> {
-        let all: u128 = self
-            .learner
-            .functions()
-            .map(|one| u128::from(one.work_ns()))
-            .sum();
+    /// Returns what is known of functions, `most` of them, those with most work first.
+    /// `name` has the name of a function that has one.
+    ///
+    /// Of the others no more is looked at than their work: with 100,000 functions that is a
+    /// matter of milliseconds, in which the control loop does nothing else.
+    pub fn functions(
+        &self,
+        most: usize,
+        name: impl Fn(u64) -> Option<String>,
+    ) -> Vec<FunctionReport> {
+        let mut known: Vec<Known<'_>> = self.learner.functions().collect();
+        let all: u128 = known.iter().map(|one| u128::from(one.work_ns())).sum();
+        if known.len() > most {
+            known.select_nth_unstable_by_key(most, |one| Reverse(one.work_ns()));
+            known.truncate(most);
+        }
         let ms = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e6);
-        let mut reports: Vec<FunctionReport> = self
-            .learner
-            .functions()
+        let mut reports: Vec<FunctionReport> = known
+            .iter()
             .map(|one| FunctionReport {
                 function: name(one.key()).unwrap_or_else(|| identity_name(one.key())),
                 completions: one.completions(),
@@ -359,7 +367,10 @@ pub fn print_functions(count: usize) -> Result<()> {
     let reports: Vec<FunctionReport> = scx_stats::StatsClient::new()
         .connect(Some(5000))
         .and_then(|mut client| {
-            let arguments = vec![("target".to_string(), "functions".to_string())];
+            let arguments = vec![
+                ("target".to_string(), "functions".to_string()),
+                ("count".to_string(), count.to_string()),
+            ];
             client.request("stats", arguments)
         })
         .context("no running scx_sfs with --policy learned answers")?;
@@ -481,7 +492,7 @@ mod tests {
         assert_eq!((half.tables, half.strangers), (told, None));
         // It goes on to learn, and says that nothing is ranked.
         assert_eq!(learning.size(), (3, 0));
-        let reports = learning.functions(|_| None);
+        let reports = learning.functions(10, |_| None);
         assert!(reports.iter().all(|one| one.rank.is_none()));
     }
 
@@ -537,12 +548,15 @@ mod tests {
         }
         learning.learner.on_completion(2, 9_000_000);
         let name = |key| (key == 1).then(|| "one".to_string());
-        let reports = learning.functions(name);
+        let reports = learning.functions(10, name);
         assert_eq!(reports[0].function, "comm:2");
         assert_eq!(
             (reports[1].function.as_str(), reports[1].completions),
             ("one", 3)
         );
         assert!((reports[0].work_share - 0.75).abs() < 1e-9);
+        // The share is that of all, however few are asked for.
+        assert_eq!(learning.functions(1, name), reports[..1]);
+        assert!(learning.functions(0, name).is_empty());
     }
 }

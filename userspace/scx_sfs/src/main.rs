@@ -60,15 +60,14 @@ fn note(line: &str) {
 fn run(options: &Options) -> Result<()> {
     match &options.command {
         Some(Command::Hint(hint)) => return hint.run(),
-        Some(Command::Functions { count }) => return learn::print_functions(*count),
+        Some(Command::Functions { count }) => return learn::print_functions((*count).into()),
         None => {}
     }
     if options.version {
         return writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version");
     }
     if options.help_stats {
-        let desk = stats::Desk::new()?;
-        return stats::server_data(&desk).describe_meta(&mut io::stdout(), None);
+        return stats::describe(&mut io::stdout());
     }
     if let Some(shell) = options.completions {
         return print_completions(shell);

@@ -275,9 +275,10 @@ pub enum Command {
     /// completed, its service times, the rank of a new invocation (lower is earlier),
     /// and its share of all work.
     Functions {
-        /// Most that are shown, those with most work first.
-        #[arg(long, short = 'n', default_value = "50", value_name = "N")]
-        count: usize,
+        /// Most that are shown, those with most work first [1..=1000].
+        #[arg(long, short = 'n', default_value = "50", value_name = "N",
+              value_parser = clap::value_parser!(u16).range(1..=1000))]
+        count: u16,
     },
 }
 

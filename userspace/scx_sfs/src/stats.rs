@@ -1,7 +1,11 @@
 //! Statistics: what is published, how it is served, and how it is printed.
 
+mod server;
+
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
@@ -18,6 +22,7 @@ use sfs_policy::{Counters, Mode};
 use crate::bpf_intf::*;
 use crate::learn::FunctionReport;
 use crate::options::Policy;
+use server::Server;
 
 /// What the statistics server publishes. Counters are since load in the first
 /// answer on a connection, and since the answer before in the following ones.
@@ -223,50 +228,56 @@ impl Metrics {
         }
     }
 
-    /// Returns what has been counted since `earlier`.
+    /// Returns what has been counted since `earlier`: nothing of what has not grown.
     fn since(&self, earlier: &Self) -> Self {
-        let starts = self.filter_starts - earlier.filter_starts;
+        let starts = self.filter_starts.saturating_sub(earlier.filter_starts);
         let delay_us = self.queue_delay_mean_us * self.filter_starts as f64
             - earlier.queue_delay_mean_us * earlier.filter_starts as f64;
         Self {
-            arrivals: self.arrivals - earlier.arrivals,
-            completions: self.completions - earlier.completions,
-            completions_in_credit: self.completions_in_credit - earlier.completions_in_credit,
-            demotions: self.demotions - earlier.demotions,
-            preemptions: self.preemptions - earlier.preemptions,
-            io_returns: self.io_returns - earlier.io_returns,
-            begun_by_fork: self.begun_by_fork - earlier.begun_by_fork,
-            begun_by_exec: self.begun_by_exec - earlier.begun_by_exec,
-            begun_by_accept: self.begun_by_accept - earlier.begun_by_accept,
-            begun_by_receive: self.begun_by_receive - earlier.begun_by_receive,
-            begun_by_hint: self.begun_by_hint - earlier.begun_by_hint,
-            begun_by_idle: self.begun_by_idle - earlier.begun_by_idle,
-            merged: self.merged - earlier.merged,
+            arrivals: self.arrivals.saturating_sub(earlier.arrivals),
+            completions: self.completions.saturating_sub(earlier.completions),
+            completions_in_credit: self
+                .completions_in_credit
+                .saturating_sub(earlier.completions_in_credit),
+            demotions: self.demotions.saturating_sub(earlier.demotions),
+            preemptions: self.preemptions.saturating_sub(earlier.preemptions),
+            io_returns: self.io_returns.saturating_sub(earlier.io_returns),
+            begun_by_fork: self.begun_by_fork.saturating_sub(earlier.begun_by_fork),
+            begun_by_exec: self.begun_by_exec.saturating_sub(earlier.begun_by_exec),
+            begun_by_accept: self.begun_by_accept.saturating_sub(earlier.begun_by_accept),
+            begun_by_receive: self
+                .begun_by_receive
+                .saturating_sub(earlier.begun_by_receive),
+            begun_by_hint: self.begun_by_hint.saturating_sub(earlier.begun_by_hint),
+            begun_by_idle: self.begun_by_idle.saturating_sub(earlier.begun_by_idle),
+            merged: self.merged.saturating_sub(earlier.merged),
             filter_starts: starts,
             queue_delay_mean_us: mean(delay_us, starts),
-            fair_turns_due: self.fair_turns_due - earlier.fair_turns_due,
-            overloads: self.overloads - earlier.overloads,
-            moved: self.moved - earlier.moved,
-            relieved: self.relieved - earlier.relieved,
-            guarded: self.guarded - earlier.guarded,
-            system_wakeups: self.system_wakeups - earlier.system_wakeups,
-            prompt_wakeups: self.prompt_wakeups - earlier.prompt_wakeups,
-            throttled: self.throttled - earlier.throttled,
-            shard_moves: self.shard_moves - earlier.shard_moves,
-            pinned: self.pinned - earlier.pinned,
-            no_context: self.no_context - earlier.no_context,
-            lost_events: self.lost_events - earlier.lost_events,
-            hints: self.hints - earlier.hints,
-            hints_applied: self.hints_applied - earlier.hints_applied,
-            hints_stale: self.hints_stale - earlier.hints_stale,
-            hints_foreign: self.hints_foreign - earlier.hints_foreign,
-            hints_dead: self.hints_dead - earlier.hints_dead,
-            hints_failed: self.hints_failed - earlier.hints_failed,
-            hints_malformed: self.hints_malformed - earlier.hints_malformed,
-            hints_dropped: self.hints_dropped - earlier.hints_dropped,
-            hints_denied: self.hints_denied - earlier.hints_denied,
-            hints_limited: self.hints_limited - earlier.hints_limited,
-            hints_service_ignored: self.hints_service_ignored - earlier.hints_service_ignored,
+            fair_turns_due: self.fair_turns_due.saturating_sub(earlier.fair_turns_due),
+            overloads: self.overloads.saturating_sub(earlier.overloads),
+            moved: self.moved.saturating_sub(earlier.moved),
+            relieved: self.relieved.saturating_sub(earlier.relieved),
+            guarded: self.guarded.saturating_sub(earlier.guarded),
+            system_wakeups: self.system_wakeups.saturating_sub(earlier.system_wakeups),
+            prompt_wakeups: self.prompt_wakeups.saturating_sub(earlier.prompt_wakeups),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            shard_moves: self.shard_moves.saturating_sub(earlier.shard_moves),
+            pinned: self.pinned.saturating_sub(earlier.pinned),
+            no_context: self.no_context.saturating_sub(earlier.no_context),
+            lost_events: self.lost_events.saturating_sub(earlier.lost_events),
+            hints: self.hints.saturating_sub(earlier.hints),
+            hints_applied: self.hints_applied.saturating_sub(earlier.hints_applied),
+            hints_stale: self.hints_stale.saturating_sub(earlier.hints_stale),
+            hints_foreign: self.hints_foreign.saturating_sub(earlier.hints_foreign),
+            hints_dead: self.hints_dead.saturating_sub(earlier.hints_dead),
+            hints_failed: self.hints_failed.saturating_sub(earlier.hints_failed),
+            hints_malformed: self.hints_malformed.saturating_sub(earlier.hints_malformed),
+            hints_dropped: self.hints_dropped.saturating_sub(earlier.hints_dropped),
+            hints_denied: self.hints_denied.saturating_sub(earlier.hints_denied),
+            hints_limited: self.hints_limited.saturating_sub(earlier.hints_limited),
+            hints_service_ignored: self
+                .hints_service_ignored
+                .saturating_sub(earlier.hints_service_ignored),
             ..self.clone()
         }
     }
@@ -345,42 +356,62 @@ fn percentile_us(per_cpu: &[sfs_stats], share: f64) -> u64 {
     0
 }
 
-/// The server's side of the statistics: a thread for each reader, each of which asks the
-/// control loop by way of `desk`. The server's own channels are not used: a request goes
-/// through a thread more there, which may get its CPU late, and nothing says when it has.
-pub fn server_data(desk: &Desk) -> StatsServerData<(), ()> {
-    let asker = desk.asker.clone();
-    let open: Box<dyn StatsOpener<(), ()>> = Box::new(move |_| {
-        let mut earlier = Metrics::default();
-        let asker = asker.clone();
-        let read: Box<dyn StatsReader<(), ()>> = Box::new(move |_, _| {
-            let Answer::Metrics(now) = asker.ask(Request::Metrics)? else {
-                bail!("the control loop has answered something else");
-            };
-            let answer = now.since(&earlier);
-            earlier = *now;
-            answer.to_json()
-        });
-        Ok(read)
-    });
-    StatsServerData::new()
-        .add_meta(Metrics::meta())
-        .add_ops("top", StatsOps { open, close: None })
-        .add_ops("functions", read_functions(desk.asker.clone()))
+/// Describes the statistics, for people.
+///
+/// # Errors
+///
+/// They cannot be written.
+pub fn describe<W: Write>(out: &mut W) -> Result<()> {
+    let data: StatsServerData<(), ()> = StatsServerData::new().add_meta(Metrics::meta());
+    data.describe_meta(out, None)
 }
 
-/// The reader of what is known of functions.
-fn read_functions(asker: Asker) -> StatsOps<(), ()> {
-    let open: Box<dyn StatsOpener<(), ()>> = Box::new(move |_| {
-        let asker = asker.clone();
-        let read: Box<dyn StatsReader<(), ()>> =
-            Box::new(move |_, _| match asker.ask(Request::Functions)? {
-                Answer::Functions(reports) => Ok(serde_json::to_value(reports)?),
-                Answer::Metrics(_) => bail!("the control loop has answered something else"),
-            });
-        Ok(read)
-    });
-    StatsOps { open, close: None }
+/// What answers the requests of one client, by way of the control loop.
+fn reader(asker: Asker) -> server::Reader {
+    let mut earlier = Metrics::default();
+    Box::new(move |request| match request.req.as_str() {
+        "stats_meta" => {
+            let meta = Metrics::meta();
+            Ok(serde_json::to_value(BTreeMap::from([(
+                meta.name.clone(),
+                meta,
+            )]))?)
+        }
+        "stats" => match request.args.get("target").map_or("top", String::as_str) {
+            "top" => {
+                let Answer::Metrics(now) = asker.ask(Request::Metrics)? else {
+                    bail!(ANSWERED_ELSE);
+                };
+                let answer = now.since(&earlier);
+                earlier = *now;
+                answer.to_json()
+            }
+            "functions" => {
+                let most = most_functions(request.args.get("count"))?;
+                let Answer::Functions(reports) = asker.ask(Request::Functions { most })? else {
+                    bail!(ANSWERED_ELSE);
+                };
+                Ok(serde_json::to_value(reports)?)
+            }
+            other => bail!("there are no statistics {other:?}; want top or functions"),
+        },
+        other => bail!("there is no request {other:?}; want stats or stats_meta"),
+    })
+}
+
+const ANSWERED_ELSE: &str = "the control loop has answered something else";
+
+/// Most functions that are listed at once, so that the control loop, which picks them, does
+/// nothing else for no more than milliseconds.
+pub const MAX_FUNCTIONS: usize = 1000;
+
+/// How many functions a client wants to know of.
+fn most_functions(count: Option<&String>) -> Result<usize> {
+    let Some(count) = count else {
+        return Ok(MAX_FUNCTIONS);
+    };
+    let count: usize = count.parse().context("count is no whole number")?;
+    Ok(count.min(MAX_FUNCTIONS))
 }
 
 /// What a reader may ask for.
@@ -388,8 +419,11 @@ fn read_functions(asker: Asker) -> StatsOps<(), ()> {
 pub enum Request {
     /// The counters.
     Metrics,
-    /// What is known of each function.
-    Functions,
+    /// What is known of the functions with most work.
+    Functions {
+        /// Most that are wanted.
+        most: usize,
+    },
 }
 
 /// What it gets.
@@ -397,7 +431,7 @@ pub enum Request {
 pub enum Answer {
     /// The counters.
     Metrics(Box<Metrics>),
-    /// What is known of each function.
+    /// What is known of the functions with most work, these first.
     Functions(Vec<FunctionReport>),
 }
 
@@ -458,24 +492,28 @@ impl Desk {
     }
 }
 
+/// Where clients of every scheduler of the family look for one.
+const SOCKET: &str = "/var/run/scx/root/stats";
+
 /// The statistics server, and how the control loop hears of requests.
 pub struct StatsBridge {
     desk: Desk,
     // Ends when it is dropped.
-    _server: StatsServer<(), ()>,
+    _server: Server,
 }
 
 impl StatsBridge {
-    /// Starts the server at the path that all scx schedulers use.
+    /// Starts the server at the path that all scx schedulers use; only this user can
+    /// connect.
     ///
     /// # Errors
     ///
     /// Its socket cannot be made.
     pub fn launch() -> Result<Self> {
         let desk = Desk::new()?;
-        let server = StatsServer::new(server_data(&desk))
-            .launch()
-            .context("cannot serve statistics under /var/run/scx")?;
+        let asker = desk.asker.clone();
+        let server = Server::launch(Path::new(SOCKET), move || reader(asker.clone()))
+            .context("cannot serve statistics")?;
         Ok(Self {
             desk,
             _server: server,
@@ -588,7 +626,7 @@ mod tests {
                 let asker = desk.asker.clone();
                 thread::spawn(move || {
                     for i in 0..EACH {
-                        let answer = asker.ask(Request::Functions).unwrap();
+                        let answer = asker.ask(Request::Functions { most: 1 }).unwrap();
                         assert!(matches!(answer, Answer::Functions(_)));
                         if i % (reader + 2) == 0 {
                             thread::yield_now();
@@ -619,5 +657,63 @@ mod tests {
         assert!(is_asked(&desk, LIMIT));
         drop(desk);
         assert_eq!(waiting.join().unwrap(), (true, true));
+    }
+
+    /// A counter that could not be read is no reason for an enormous one, or for none.
+    #[test]
+    fn counters_that_go_back_have_not_grown() {
+        let before = Metrics {
+            arrivals: 7,
+            hints: 5,
+            filter_starts: 3,
+            queue_delay_mean_us: 10.0,
+            overloads: 1,
+            ..Metrics::default()
+        };
+        let nothing = Metrics::default().since(&before);
+        assert_eq!((nothing.arrivals, nothing.hints), (0, 0));
+        assert_eq!((nothing.filter_starts, nothing.overloads), (0, 0));
+        assert!(nothing.queue_delay_mean_us.abs() < 1e-9);
+        let later = Metrics {
+            arrivals: 9,
+            ..before.clone()
+        };
+        assert_eq!(later.since(&before).arrivals, 2);
+    }
+
+    fn request(req: &str, args: &[(&str, &str)]) -> StatsRequest {
+        let own = |(key, value): &(&str, &str)| (key.to_string(), value.to_string());
+        StatsRequest::new(req, args.iter().map(own).collect())
+    }
+
+    #[test]
+    fn requests_that_there_are_not_are_refused() {
+        let desk = Desk::new().unwrap();
+        let mut reader = reader(desk.asker.clone());
+        for (wrong, word) in [
+            (
+                request("stats", &[("target", "bottom")]),
+                "top or functions",
+            ),
+            (request("bye\n", &[]), "\"bye\\n\""),
+            (
+                request("stats", &[("target", "functions"), ("count", "all")]),
+                "count",
+            ),
+        ] {
+            let said = format!("{:#}", reader(&wrong).unwrap_err());
+            assert!(said.contains(word), "{said}");
+        }
+        let meta = reader(&request("stats_meta", &[])).unwrap();
+        assert!(meta["Metrics"]["fields"]["arrivals"].is_object(), "{meta}");
+        assert!(desk.asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_list_of_functions_has_a_bound() {
+        let most = |count: &str| most_functions(Some(&count.to_owned())).unwrap();
+        assert_eq!((most("0"), most("7")), (0, 7));
+        assert_eq!(most("1000000"), MAX_FUNCTIONS);
+        assert_eq!(most_functions(None).unwrap(), MAX_FUNCTIONS);
     }
 }

@@ -1,0 +1,479 @@
+//! Serves statistics at a Unix socket, in the protocol of the sched_ext schedulers: a line
+//! of JSON for each request, and one for each answer (`scx_stats`, whose own server neither
+//! bounds what a client may send nor how many there are, and leaves the socket's mode to
+//! the umask).
+//!
+//! Each client has a thread, so that one that does not read its answers holds up no other.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{
+    bind, listen, socket, AddressFamily, Backlog, SockFlag, SockType, UnixAddr,
+};
+use nix::sys::stat::{fchmod, Mode};
+use scx_stats::{StatsRequest, StatsResponse};
+use serde_json::Value;
+use tracing::debug;
+
+/// Most clients at a time. One more, and the one that has been idle for longest has to go.
+pub(super) const CLIENTS: usize = 32;
+
+/// Longest request, in bytes; the longest that means anything takes less than 100.
+const MAX_REQUEST: u64 = 4096;
+
+/// What a client's thread may put on its stack: it writes answers of any length from the heap.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Time until the next attempt where no connection can be taken, for want of descriptors.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Answers the requests of one client.
+pub(super) type Reader = Box<dyn FnMut(&StatsRequest) -> Result<Value> + Send>;
+
+/// The server. Dropping it ends it, and its connections with it.
+pub(super) struct Server {
+    end: Arc<EventFd>,
+    clients: Arc<Clients>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves at `path`, in place of whoever did before; each client gets a reader of its
+    /// own. Only this user can connect, whatever the umask is.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made, or there can be no thread.
+    pub(super) fn launch(
+        path: &Path,
+        new_reader: impl Fn() -> Reader + Send + 'static,
+    ) -> Result<Self> {
+        let listener =
+            listen_at(path).with_context(|| format!("cannot serve at {}", path.display()))?;
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let end = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+        let clients = Arc::new(Clients::default());
+        let acceptor = thread::Builder::new().name("sfs_stats".into()).spawn({
+            let (end, clients) = (Arc::clone(&end), Arc::clone(&clients));
+            move || accept_until(&end, &listener, &clients, &new_reader)
+        })?;
+        Ok(Self {
+            end,
+            clients,
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Returns how many clients are connected.
+    #[cfg(test)]
+    fn connected(&self) -> usize {
+        self.clients.lock().clients.len()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.end.write(1);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+        let connected = std::mem::take(&mut self.clients.lock().clients);
+        connected.values().for_each(Client::hang_up);
+    }
+}
+
+/// Listens at a socket that has mode 0600 from its first moment on: on Linux the file gets
+/// the mode of the socket, less the umask.
+fn listen_at(path: &Path) -> Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)
+            .context("cannot make the folder")?;
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(error).context("cannot remove what is there");
+        }
+        _ => {}
+    }
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    fchmod(&fd, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+    listen(&fd, Backlog::new(16)?)?;
+    Ok(fd.into())
+}
+
+fn accept_until(
+    end: &EventFd,
+    listener: &UnixListener,
+    clients: &Arc<Clients>,
+    new_reader: &impl Fn() -> Reader,
+) {
+    loop {
+        let mut fds = [
+            PollFd::new(end.as_fd(), PollFlags::POLLIN),
+            PollFd::new(listener.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut fds, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return debug!("no more statistics are served: {error}"),
+        }
+        if fds[0].any().unwrap_or(true) {
+            return;
+        }
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if let Err(error) = serve_in_thread(stream, clients, new_reader()) {
+                    debug!("a client of the statistics is turned away: {error}");
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => {
+                debug!("no client of the statistics can be taken: {error}");
+                thread::sleep(RETRY);
+            }
+        }
+    }
+}
+
+fn serve_in_thread(stream: UnixStream, clients: &Arc<Clients>, reader: Reader) -> io::Result<()> {
+    let id = clients.take(stream.try_clone()?);
+    let all = Arc::clone(clients);
+    let serve = move || {
+        if let Err(error) = serve(&stream, id, &all, reader) {
+            debug!("a client of the statistics has gone: {error}");
+        }
+        all.forget(id);
+    };
+    let thread = thread::Builder::new()
+        .name("sfs_stats".into())
+        .stack_size(STACK_BYTES)
+        .spawn(serve);
+    thread.map(drop).inspect_err(|_| clients.forget(id))
+}
+
+/// Answers one request after the other, until the client goes or sends one that is too long.
+fn serve(stream: &UnixStream, id: u64, clients: &Clients, mut reader: Reader) -> io::Result<()> {
+    let mut input = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        input
+            .by_ref()
+            .take(MAX_REQUEST)
+            .read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        let too_long = line.len() as u64 == MAX_REQUEST && line.last() != Some(&b'\n');
+        let result = if too_long {
+            Err(anyhow::anyhow!("a request has at most {MAX_REQUEST} bytes"))
+        } else {
+            clients.note_request(id);
+            answer(&line, &mut reader)
+        };
+        let mut output = serde_json::to_vec(&response(result))?;
+        output.push(b'\n');
+        (&mut &*stream).write_all(&output)?;
+        if too_long {
+            return stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn answer(line: &[u8], reader: &mut Reader) -> Result<Value> {
+    let request = serde_json::from_slice(line).context("this is no request")?;
+    reader(&request)
+}
+
+/// The answer, or what is wrong, as `scx_stats` has it.
+fn response(result: Result<Value>) -> StatsResponse {
+    let (errno, value) = match result {
+        Ok(value) => (0, value),
+        Err(error) => (Errno::EINVAL as i32, Value::String(format!("{error:#}"))),
+    };
+    StatsResponse {
+        errno,
+        args: BTreeMap::from([("resp".to_owned(), value)]),
+    }
+}
+
+/// Those who are connected.
+#[derive(Default)]
+struct Clients(Mutex<Connected>);
+
+#[derive(Default)]
+struct Connected {
+    clients: BTreeMap<u64, Client>,
+    /// Connections and requests so far.
+    now: u64,
+}
+
+struct Client {
+    stream: UnixStream,
+    /// When it asked for the last time, if ever: what was then `now`.
+    asked: Option<u64>,
+}
+
+impl Client {
+    /// Ends its connection, and so its thread.
+    fn hang_up(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Connected> {
+        // What it guards is whole at any time.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one more, and hangs up on another if there are too many: the oldest that has
+    /// never asked, or the one that has not asked for longest.
+    fn take(&self, stream: UnixStream) -> u64 {
+        let mut all = self.lock();
+        while all.clients.len() >= CLIENTS {
+            let idle = all.clients.iter().min_by_key(|(id, one)| (one.asked, **id));
+            let idle = idle.map(|(id, _)| *id);
+            let gone = idle.and_then(|id| all.clients.remove(&id));
+            gone.iter().for_each(Client::hang_up);
+        }
+        all.now += 1;
+        let id = all.now;
+        all.clients.insert(
+            id,
+            Client {
+                stream,
+                asked: None,
+            },
+        );
+        id
+    }
+
+    fn note_request(&self, id: u64) {
+        let mut all = self.lock();
+        all.now += 1;
+        let now = all.now;
+        if let Some(client) = all.clients.get_mut(&id) {
+            client.asked = Some(now);
+        }
+    }
+
+    fn forget(&self, id: u64) {
+        self.lock().clients.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::resource::{getrlimit, setrlimit, Resource};
+    use scx_stats::StatsClient;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tempfile::TempDir;
+
+    struct Bench {
+        server: Server,
+        path: PathBuf,
+        _dir: TempDir,
+    }
+
+    /// Each client is told how often it has asked; who asks for "nothing" is told off.
+    fn bench() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("root/stats");
+        let server = Server::launch(&path, || {
+            let mut asked = 0;
+            Box::new(move |request| {
+                anyhow::ensure!(request.req != "nothing", "nothing is no request");
+                asked += 1;
+                Ok(asked.into())
+            })
+        });
+        Bench {
+            server: server.unwrap(),
+            path,
+            _dir: dir,
+        }
+    }
+
+    impl Bench {
+        fn client(&self) -> StatsClient {
+            let client = StatsClient::new().set_path(&self.path);
+            client.connect(Some(60_000)).unwrap()
+        }
+
+        fn raw(&self) -> UnixStream {
+            let stream = UnixStream::connect(&self.path).unwrap();
+            let patience = Some(Duration::from_secs(60));
+            stream.set_read_timeout(patience).unwrap();
+            stream.set_write_timeout(patience).unwrap();
+            stream
+        }
+    }
+
+    fn ask(client: &mut StatsClient) -> u64 {
+        client.request("stats", Vec::new()).unwrap()
+    }
+
+    /// Returns all that the server says until it hangs up.
+    fn rest_of(mut stream: UnixStream) -> String {
+        let mut said = String::new();
+        match stream.read_to_string(&mut said) {
+            // What was sent in vain was lost on the way.
+            Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
+            _ => said,
+        }
+    }
+
+    #[test]
+    fn each_client_has_a_reader_of_its_own() {
+        let bench = bench();
+        let (mut one, mut other) = (bench.client(), bench.client());
+        assert_eq!((ask(&mut one), ask(&mut one)), (1, 2));
+        assert_eq!((ask(&mut other), ask(&mut one)), (1, 3));
+    }
+
+    #[test]
+    fn the_socket_is_private() {
+        let bench = bench();
+        let mode = fs::metadata(&bench.path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_request_is_told_so_and_the_client_goes_on() {
+        let bench = bench();
+        let mut client = bench.client();
+        let refused = client.request::<u64>("nothing", Vec::new()).unwrap_err();
+        assert!(format!("{refused:?}").contains("nothing is no request"));
+        assert_eq!(ask(&mut client), 1);
+        let mut raw = bench.raw();
+        for line in [
+            &b"\n"[..],
+            b"{}\n",
+            b"\xff\0\n",
+            b"[[[[\n",
+            b"{\"req\":7}\n",
+        ] {
+            raw.write_all(line).unwrap();
+        }
+        raw.shutdown(Shutdown::Write).unwrap();
+        let said = rest_of(raw);
+        assert_eq!(said.matches("this is no request").count(), 5, "{said}");
+        assert_eq!(said.lines().count(), 5);
+    }
+
+    #[test]
+    fn an_endless_line_is_not_read_to_its_end() {
+        let bench = bench();
+        let mut endless = bench.raw();
+        let mut written = 0;
+        // More than the socket holds: it fails as soon as nobody reads on.
+        while written < 64 << 20 && endless.write_all(&[b'x'; 65536]).is_ok() {
+            written += 65536;
+        }
+        assert!(written < 64 << 20, "all of it was taken");
+        assert_eq!(ask(&mut bench.client()), 1);
+    }
+
+    #[test]
+    fn a_thousand_connections_harm_nobody() {
+        allow_descriptors(4096);
+        let bench = bench();
+        let mut honest = bench.client();
+        assert_eq!(ask(&mut honest), 1);
+        let crowd: Vec<UnixStream> = (0..1000).map(|_| bench.raw()).collect();
+        assert_eq!(ask(&mut honest), 2);
+        assert_eq!(ask(&mut bench.client()), 1);
+        assert!(bench.server.connected() <= CLIENTS);
+        // The first of them has been hung up on.
+        let first = crowd.into_iter().next().unwrap();
+        assert_eq!(rest_of(first), "");
+    }
+
+    fn allow_descriptors(count: u64) {
+        let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(count)), hard).unwrap();
+    }
+
+    #[test]
+    fn who_goes_is_forgotten() {
+        let bench = bench();
+        for _ in 0..100 {
+            assert_eq!(ask(&mut bench.client()), 1);
+        }
+        while bench.server.connected() > 0 {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_nobody_else_s() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("stats");
+        let asked = Arc::new(AtomicU64::new(0));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = Arc::new(Mutex::new(wait));
+        let count = Arc::clone(&asked);
+        let _server = Server::launch(&path, move || {
+            let (count, wait) = (Arc::clone(&count), Arc::clone(&wait));
+            Box::new(move |_| {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                if number == 0 {
+                    let _ = wait.lock().unwrap().recv();
+                }
+                Ok(number.into())
+            })
+        })
+        .unwrap();
+        let mut impatient = StatsClient::new().set_path(&path).connect(Some(1)).unwrap();
+        assert!(impatient.request::<u64>("stats", Vec::new()).is_err());
+        while asked.load(Ordering::SeqCst) == 0 {
+            thread::yield_now();
+        }
+        drop(impatient);
+        go.send(()).unwrap();
+        let mut next = StatsClient::new()
+            .set_path(&path)
+            .connect(Some(60_000))
+            .unwrap();
+        assert_eq!((ask(&mut next), ask(&mut next)), (1, 2));
+    }
+
+    #[test]
+    fn the_end_of_the_server_is_that_of_its_connections() {
+        let Bench { server, path, _dir } = bench();
+        let mut client = StatsClient::new()
+            .set_path(&path)
+            .connect(Some(60_000))
+            .unwrap();
+        assert_eq!(ask(&mut client), 1);
+        drop(server);
+        assert!(client.request::<u64>("stats", Vec::new()).is_err());
+        let refused = UnixStream::connect(&path).unwrap_err();
+        assert!(matches!(
+            refused.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound
+        ));
+    }
+}
