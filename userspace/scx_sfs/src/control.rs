@@ -142,6 +142,10 @@ impl<'object> Control<'object> {
             warn!("the last invocations are not learned from: {error:#}");
         }
         let exit = self.kernel.unload();
+        // No sooner, since a disk may hang.
+        if let Some(learning) = self.learning.as_mut() {
+            learning.finish_saving();
+        }
         served?;
         Ok(if exit?.should_restart() {
             Outcome::Restart
@@ -244,7 +248,7 @@ impl<'object> Control<'object> {
         Ok(())
     }
 
-    /// Learns from what has ended since the last time, and saves what is known.
+    /// Learns from what has ended since the last time, and has what is known saved.
     fn learn_rest(&mut self) -> Result<()> {
         let consumed = self.ring.consume().context("cannot read events");
         let learned = consumed.and_then(|()| self.learn());

@@ -1,6 +1,8 @@
 //! Learning: service times from the kernel half in, rank tables out, and what is
 //! known kept in a file. What is learned from them is `sfs_policy::learn`'s.
 
+mod save;
+
 use std::cmp::Reverse;
 use std::fs;
 use std::io::{self, Write};
@@ -13,6 +15,7 @@ use sfs_policy::learn::{Change, Known, LearnConfig, Learner, Table};
 use tracing::{info, warn};
 
 use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
+use save::Saver;
 
 /// Completions after which the tables are made anew. More often does no better
 /// (docs/policy.md).
@@ -31,8 +34,9 @@ const REFRESH_AFTER: Duration = Duration::from_secs(5);
 /// milliseconds.
 const AT_A_TIME: usize = 500;
 
-/// Completions after which what is known is saved, besides at the end.
-const SAVE_EVERY: u32 = 10_000;
+/// Time after which what is known is saved, besides at the end, if it has changed. By time,
+/// not by completions, so that nobody decides how much is written.
+const SAVE_AFTER: Duration = Duration::from_secs(60);
 
 /// What ranks functions by what was learned: the kernel half.
 pub trait Ranking {
@@ -69,9 +73,11 @@ pub struct Learning {
     learner: Learner,
     /// The kernel half has refused something: nothing is ranked any more.
     given_up: bool,
-    file: Option<PathBuf>,
+    saver: Option<Saver>,
     since_refresh: u32,
-    since_save: u32,
+    /// Whether something is known that has not been handed to the saver.
+    unsaved: bool,
+    saved_at: Instant,
     complained: bool,
     pace: Pace,
     round: Option<Round>,
@@ -111,9 +117,10 @@ impl Learning {
         Self {
             learner,
             given_up: false,
-            file,
+            saver: file.and_then(start_saver),
             since_refresh: REFRESH_EVERY, // what was restored is told at once
-            since_save: 0,
+            unsaved: false,
+            saved_at: Instant::now(),
             complained: false,
             pace: Pace::default(),
             round: None,
@@ -134,14 +141,14 @@ impl Learning {
         }
         let count = completions.len() as u32;
         self.since_refresh += count;
-        self.since_save += count;
+        self.unsaved |= count > 0;
         let is_due = self.since_refresh >= REFRESH_EVERY && self.pace.is_due(Instant::now());
         if !self.given_up && (self.round.is_some() || is_due) {
             if let Err(error) = self.go_on(kernel) {
                 self.give_up(&error, kernel);
             }
         }
-        if self.since_save >= SAVE_EVERY {
+        if self.is_save_due(Instant::now()) {
             self.save();
         }
     }
@@ -213,19 +220,26 @@ impl Learning {
         }
     }
 
-    /// Saves what is known, if there is a file for it. That it cannot be saved is
-    /// said, and no reason to stop.
+    /// Returns whether it is time to save, and what was saved before has reached the disk:
+    /// one that is slow gets no more than it can take.
+    fn is_save_due(&self, now: Instant) -> bool {
+        let is_time = self.unsaved && now.saturating_duration_since(self.saved_at) >= SAVE_AFTER;
+        is_time && self.saver.as_ref().is_some_and(Saver::is_idle)
+    }
+
+    /// Has what is known saved, if there is a file for it. This does not wait. That it
+    /// cannot be saved is said, and no reason to stop.
     pub fn save(&mut self) {
-        self.since_save = 0;
-        let Some(file) = &self.file else {
-            return;
-        };
-        if let Err(error) = write_whole(file, &self.learner.encode()) {
-            warn!(
-                "cannot save what was learned to {}: {error}",
-                file.display()
-            );
+        self.unsaved = false;
+        self.saved_at = Instant::now();
+        if let Some(saver) = &self.saver {
+            saver.save(self.learner.snapshot());
         }
+    }
+
+    /// Waits until all is saved. Nothing is from now on.
+    pub fn finish_saving(&mut self) {
+        drop(self.saver.take());
     }
 
     /// Returns whether functions are ranked: there are tables, and the kernel half has
@@ -321,6 +335,12 @@ fn fresh() -> Learner {
     Learner::new(LearnConfig::default())
 }
 
+fn start_saver(file: PathBuf) -> Option<Saver> {
+    let started = Saver::start(file);
+    let failed = |error: &io::Error| warn!("what is learned cannot be saved: {error}");
+    started.inspect_err(failed).ok()
+}
+
 fn restore(file: &Path) -> Learner {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
@@ -337,24 +357,6 @@ fn restore(file: &Path) -> Learner {
             fresh()
         }
     }
-}
-
-/// Writes a file so that a reader finds the old content or the new one, whatever
-/// happens on the way.
-fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
-    let write = || -> io::Result<()> {
-        let mut out = fs::File::create(&new)?;
-        out.write_all(bytes)?;
-        out.sync_all()?;
-        fs::rename(&new, file)
-    };
-    write().inspect_err(|_| {
-        let _ = fs::remove_file(&new);
-    })?;
-    Ok(())
 }
 
 /// Prints what the running scheduler knows of functions: the first `count`, those
@@ -412,6 +414,27 @@ mod tests {
         assert_eq!(learning.size().0, 0);
         learning.learner.on_completion(7, 1_000_000);
         learning.save();
+        learning.finish_saving();
+        assert_eq!(Learning::new(Some(file)).size().0, 1);
+    }
+
+    #[test]
+    fn what_has_changed_is_saved_after_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state");
+        let mut learning = Learning::new(Some(file.clone()));
+        let mut half = Half::default();
+        let start = learning.saved_at;
+        let later = |seconds| start + Duration::from_secs(seconds);
+        assert!(!learning.is_save_due(later(1000)));
+        // However many completions there are, it is the time that counts.
+        learning.take(&completions(7, 1_000_000, 50_000), &mut half);
+        assert!(!learning.is_save_due(later(59)) && learning.is_save_due(later(60)));
+        assert!(!file.exists());
+        learning.saved_at -= SAVE_AFTER;
+        learning.take(&[], &mut half);
+        assert!(!learning.unsaved);
+        learning.finish_saving();
         assert_eq!(Learning::new(Some(file)).size().0, 1);
     }
 
@@ -419,6 +442,7 @@ mod tests {
     fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
         let mut learning = Learning::new(Some("/nowhere/at/all".into()));
         learning.save();
+        learning.finish_saving();
     }
 
     /// A kernel half that takes what it is told until it is to refuse it.

@@ -100,8 +100,8 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "sfs")]
     pub policy: Policy,
 
-    /// With --policy learned: where what has been learned is kept; without it, each
-    /// start learns afresh.
+    /// With --policy learned: where what has been learned is kept, saved once a minute and
+    /// at the end; without it, each start learns afresh.
     #[arg(long, value_name = "FILE")]
     pub learn_state: Option<PathBuf>,
 

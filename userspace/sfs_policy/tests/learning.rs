@@ -207,6 +207,7 @@ proptest! {
     fn saving_loses_nothing(history in history(400)) {
         let learner = learn(small(), &history);
         let bytes = learner.encode();
+        prop_assert_eq!(&learner.snapshot().encode(), &bytes);
         let mut back = Learner::decode(small(), &bytes).unwrap();
         prop_assert_eq!(back.encode(), bytes);
         // The same tables follow, if both make them from scratch.

@@ -32,7 +32,7 @@ pub mod rank;
 pub mod state;
 mod table;
 
-pub use learner::{Change, Known, LearnConfig, Learner, DEFAULT_FUNCTIONS};
+pub use learner::{Change, Known, LearnConfig, Learner, Snapshot, DEFAULT_FUNCTIONS};
 pub use rank::Aim;
 pub use state::StateError;
 pub use table::Table;
