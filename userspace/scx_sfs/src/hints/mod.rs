@@ -93,6 +93,9 @@ impl HintListener {
     /// which `options` do not allow.
     pub fn listen(address: &Address, options: &HintOptions) -> Result<Self> {
         check_who_can_send(address, options)?;
+        if let Some(warning) = warning_of_senders(address, options) {
+            warn!("{warning}");
+        }
         let socket = HintSocket::bind(address, options)
             .with_context(|| format!("cannot listen for hints at {address}"))?;
         info!("listening for hints at {}", socket.address());
@@ -189,28 +192,35 @@ impl HintListener {
     }
 }
 
-/// Refuses a socket that anybody could send to, unless that is asked for, and warns of one
-/// that anybody could fill.
+/// Refuses a socket that anybody could send to, unless that is asked for.
 fn check_who_can_send(address: &Address, options: &HintOptions) -> Result<()> {
-    let names_senders = !options.hint_allow_uid.is_empty() || !options.hint_allow_cgroup.is_empty();
-    match address {
-        Address::Udp(_) if !options.hint_allow_udp => bail!(
+    if matches!(address, Address::Udp(_)) && !options.hint_allow_udp {
+        bail!(
             "hints over UDP ({address}) may come from any process of this machine; listen at \
              the path of a Unix socket, or allow that with --hint-allow-udp"
-        ),
-        Address::Udp(_) => warn!(
-            "hints over UDP ({address}) are taken from any process of this machine, containers \
-             in its network included: each of them can give functions new credit"
-        ),
-        Address::Unix(_) if options.hint_mode & !WIDEST_MODE != 0 && !names_senders => warn!(
-            "--hint-mode {:04o} lets every user fill the socket, but hints are taken from root \
-             only: name the senders (--hint-allow-uid, --hint-allow-cgroup), or use mode 0660 \
-             with --hint-owner",
-            options.hint_mode
-        ),
-        Address::Unix(_) => {}
+        );
     }
     Ok(())
+}
+
+/// Returns what to warn of: a socket that anybody can send to, or fill.
+fn warning_of_senders(address: &Address, options: &HintOptions) -> Option<String> {
+    let names_senders = !options.hint_allow_uid.is_empty() || !options.hint_allow_cgroup.is_empty();
+    match address {
+        Address::Udp(_) => Some(format!(
+            "hints over UDP ({address}) are taken from any process of this machine, containers \
+             in its network included: each of them can give functions new credit"
+        )),
+        Address::Unix(_) if options.hint_mode & !WIDEST_MODE != 0 && !names_senders => {
+            Some(format!(
+                "--hint-mode {:04o} lets every user fill the socket, but hints are taken from \
+                 root only: name the senders (--hint-allow-uid, --hint-allow-cgroup), or use \
+                 mode 0660 with --hint-owner",
+                options.hint_mode
+            ))
+        }
+        Address::Unix(_) => None,
+    }
 }
 
 /// Owner and group.
@@ -223,5 +233,40 @@ impl Drop for HintListener {
         if counters != HintCounters::default() {
             info!("hints: {counters}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::Uid;
+
+    fn warns(address: &str, options: &HintOptions) -> bool {
+        warning_of_senders(&address.parse().unwrap(), options).is_some()
+    }
+
+    #[test]
+    fn a_socket_for_everybody_draws_a_warning_unless_senders_are_named() {
+        for (hint_mode, wide) in [(0o600, false), (0o660, false), (0o666, true), (0o602, true)] {
+            let nobody_named = HintOptions {
+                hint_mode,
+                ..HintOptions::default()
+            };
+            assert_eq!(warns("/run/x", &nobody_named), wide, "{hint_mode:o}");
+            let by_user = HintOptions {
+                hint_allow_uid: vec![Uid::from_raw(7)],
+                ..nobody_named.clone()
+            };
+            let by_group = HintOptions {
+                hint_allow_cgroup: vec![SenderGroup::parse("a/b").unwrap()],
+                ..nobody_named
+            };
+            assert!(!warns("/run/x", &by_user) && !warns("/run/x", &by_group));
+        }
+        let allowed = HintOptions {
+            hint_allow_udp: true,
+            ..HintOptions::default()
+        };
+        assert!(warns("udp:127.0.0.1:9", &allowed));
     }
 }
