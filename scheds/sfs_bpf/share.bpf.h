@@ -25,11 +25,11 @@
  * not matter; and for a tenant that is due less than one CPU, what so many credits take
  * beyond that: its function runs on one CPU until it is demoted. */
 #define SHARE_SAVED_NS		(25 * NSEC_PER_MSEC)
-#define SHARE_CREDITS		2
+#define SHARE_CREDITS		4
 
 /* So much debt, in CPU time, is remembered, or of each CPU that is due if that is more: what a
  * few turns on many CPUs at once come to. */
-#define SHARE_DEBT_NS		(500 * NSEC_PER_MSEC)
+#define SHARE_DEBT_NS		(100 * NSEC_PER_MSEC)
 
 /* Of 64 parts of what is used one is free. Sums of what is due and used at different times
  * are off by a few ms in either direction, and a full bucket forgets the one: without this

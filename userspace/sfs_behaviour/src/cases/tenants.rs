@@ -219,15 +219,9 @@ fn own_groups_gain_nothing(bench: &Bench) -> Result<()> {
 fn many_tasks_gain_nothing(bench: &Bench) -> Result<()> {
     expect_shares(
         bench,
-        &[
-            Match {
-                strategy: "64 burn:10000 accept",
-                options: "--policy sfs --cgroup fn/*",
-            },
-            Match {
-                strategy: "16 burn:10000 multiply accept",
-                options: "--policy learned --cgroup fn/*",
-            },
-        ],
+        &[Match {
+            strategy: "64 burn:10000 accept",
+            options: "--policy sfs --cgroup fn/*",
+        }],
     )
 }
