@@ -263,7 +263,7 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 /*
  * What waits at the head of @dsq has its place there since before its tenant got into debt:
  * put it where it would be queued now. Otherwise a tenant with many tasks would have a turn
- * for each of them first. Should the move fail, another CPU has just taken the task.
+ * for each of them first. What has used up its credit keeps its place by weight. Should the move fail, another CPU has just taken the task.
  */
 __verified_once int put_debtors_back(u64 dsq, u64 now)
 {
@@ -275,7 +275,7 @@ __verified_once int put_debtors_back(u64 dsq, u64 now)
 		u64 vtime;
 
 		if (++looked_at > PUT_BACK_BATCH || !tctx || !is_in_debt(tctx) ||
-		    has_waited_long(tctx, now))
+		    has_waited_long(tctx, now) || !has_credit(lookup_invocation(p, tctx)))
 			break;
 		vtime = fair_vtime_of(p, tctx, fair_waiting());
 		if (!time_before(p->scx.dsq_vtime, vtime))
