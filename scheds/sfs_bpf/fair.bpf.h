@@ -263,7 +263,8 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 /*
  * What waits at the head of @dsq has its place there since before its tenant got into debt:
  * put it where it would be queued now. Otherwise a tenant with many tasks would have a turn
- * for each of them first. What has used up its credit keeps its place by weight. Should the move fail, another CPU has just taken the task.
+ * for each of them first. What has used up its credit keeps its place, which its weight has
+ * given it. Should the move fail, another CPU has just taken the task.
  */
 __verified_once int put_debtors_back(u64 dsq, u64 now)
 {

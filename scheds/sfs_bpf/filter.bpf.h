@@ -162,7 +162,7 @@ __verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns(fair_waiting()));
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p, tctx, fair_waiting()));
 		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
-			count(SFS_RELIEVED);
+			count(is_in_debt(tctx) ? SFS_IN_DEBT : SFS_RELIEVED);
 	}
 	return 0;
 }

@@ -173,6 +173,7 @@ enum sfs_counter {
 	SFS_FILTER_STARTS,	/* times that FILTER work got a CPU after waiting or on an idle CPU */
 	SFS_FILTER_DELAY_NS,	/* sum of the queueing delays of these */
 	SFS_FAIR_TURNS_DUE,	/* FAIR turns given because FAIR had waited long enough */
+	SFS_IN_DEBT,		/* times that work with credit went to FAIR since its tenant was in debt */
 	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
 	SFS_GUARDED,		/* times that a task was put first since it had waited very long */
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */

@@ -19,8 +19,8 @@
  * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
  * functions), function (identity, what is published), filter, shard (FILTER on large
  * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
- * cpu.max), share (what each tenant is due), guard (against the kernel's watchdog), placement, telemetry. The loader tunes
- * S and switches the mode (userspace/scx_sfs).
+ * cpu.max), share (what each tenant is due), guard (against the kernel's watchdog),
+ * placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -423,6 +423,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	} else if (turn == TURN_FILTER && inv) {
 		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
 	} else {
+		if (has_credit(inv) && is_in_debt(tctx))
+			count(SFS_IN_DEBT);
 		fair_enqueue(p, tctx, enq_flags, now);
 	}
 	if (!parked)

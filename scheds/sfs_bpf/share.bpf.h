@@ -158,7 +158,8 @@ static void fill_share(struct share *s, u64 weight, s64 runnable, u64 now)
 		}
 		s->usable_ns = usable - due;
 	} else {
-		due = due * (u64)total / ((u64)total + weight);
+		/* In units of 1024, or the product would not fit. */
+		due = due * ((u64)total >> 10) / ((((u64)total + weight) >> 10) + 1);
 		total += weight;
 	}
 	change_tokens(s, due, due_cpus(weight, total));

@@ -90,6 +90,8 @@ pub struct Metrics {
     pub overloads: u64,
     #[stat(desc = "Tasks moved between FILTER and FAIR by a switch of the mode")]
     pub moved: u64,
+    #[stat(desc = "Times that work with credit ran in FAIR since its tenant had had its share")]
+    pub in_debt: u64,
     #[stat(desc = "Tasks moved to FAIR by the kernel half because the loader did not answer")]
     pub relieved: u64,
     #[stat(desc = "Times that a task was put first since it had waited for 5 s")]
@@ -172,6 +174,7 @@ impl Metrics {
             fair_turns_due: sum(sfs_counter_SFS_FAIR_TURNS_DUE),
             overloads: policy.fair_only_entered,
             moved: sum(sfs_counter_SFS_MOVED),
+            in_debt: sum(sfs_counter_SFS_IN_DEBT),
             relieved: sum(sfs_counter_SFS_RELIEVED),
             guarded: sum(sfs_counter_SFS_GUARDED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
@@ -256,6 +259,7 @@ impl Metrics {
             fair_turns_due: self.fair_turns_due.saturating_sub(earlier.fair_turns_due),
             overloads: self.overloads.saturating_sub(earlier.overloads),
             moved: self.moved.saturating_sub(earlier.moved),
+            in_debt: self.in_debt.saturating_sub(earlier.in_debt),
             relieved: self.relieved.saturating_sub(earlier.relieved),
             guarded: self.guarded.saturating_sub(earlier.guarded),
             system_wakeups: self.system_wakeups.saturating_sub(earlier.system_wakeups),

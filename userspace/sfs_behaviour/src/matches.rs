@@ -9,6 +9,7 @@ use crate::case::Bench;
 use crate::cgroup::{enable_cpu_controller, Cgroup};
 use crate::clock::{ms, now, sleep, wait_until};
 use crate::process::{Process, PATIENCE};
+use crate::scheduler::Scheduler;
 use crate::tenant::{self, Strategy};
 
 /// Both have used up by then what they have saved.
@@ -17,12 +18,17 @@ const WARM_UP: Duration = ms(500);
 /// What is measured.
 const MEASURED: Duration = ms(2000);
 
+/// Completions from which ranks are learned.
+const LESSONS: u32 = 120;
+
 /// How a match has ended.
 pub struct Outcome {
     /// What the attacker has had, of what both have had: 0.5 is its due.
     pub share: f64,
     /// What both have had, of the whole machine.
     pub of_all: f64,
+    /// How often work with credit ran in FAIR for its tenant's debt.
+    pub in_debt: u64,
 }
 
 /// Plays `strategy` against an honest tenant, under scx_sfs with `options` or, if those are
@@ -40,7 +46,10 @@ pub fn play(bench: &Bench, strategy: &str, options: &str) -> Result<Outcome> {
         "eevdf" => None,
         options => Some(bench.load(options)?),
     };
-    let outcome = measure(bench, &strategy.parse()?, &bad, &good);
+    if let Some(scheduler) = scheduler.as_ref().filter(|_| options.contains("learned")) {
+        teach(scheduler, &good)?;
+    }
+    let mut outcome = measure(bench, &strategy.parse()?, &bad, &good)?;
     for tenant in [&bad, &good] {
         tenant.set("cgroup.kill", "1")?;
         wait_until(PATIENCE, || {
@@ -48,9 +57,19 @@ pub fn play(bench: &Bench, strategy: &str, options: &str) -> Result<Outcome> {
         });
     }
     if let Some(scheduler) = scheduler {
+        outcome.in_debt = scheduler.stats()?.in_debt;
         scheduler.finish()?;
     }
-    outcome
+    Ok(outcome)
+}
+
+/// Has the scheduler know so much of functions that it ranks them.
+fn teach(scheduler: &Scheduler, tenant: &Cgroup) -> Result<()> {
+    for _ in 0..LESSONS {
+        Process::spawn_in(tenant, |report| report.burn(ms(2)))?.wait()?;
+    }
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    Ok(())
 }
 
 fn measure(bench: &Bench, strategy: &Strategy, bad: &Cgroup, good: &Cgroup) -> Result<Outcome> {
@@ -70,5 +89,6 @@ fn measure(bench: &Bench, strategy: &Strategy, bad: &Cgroup, good: &Cgroup) -> R
     Ok(Outcome {
         share: bad.as_secs_f64() / both,
         of_all: both / machine,
+        in_debt: 0,
     })
 }

@@ -61,6 +61,8 @@ pub struct Stats {
     pub fair_turns_due: u64,
     pub overloads: u64,
     pub moved: u64,
+    #[serde(default)] // so that the cases can be run with a loader of before
+    pub in_debt: u64,
     pub relieved: u64,
     pub guarded: u64,
     pub prompt_wakeups: u64,

@@ -66,11 +66,15 @@ fn expect_shares(bench: &Bench, all: &[Match]) -> Result<()> {
     bench.needs_two_cpus()?;
     let mut unfair = 0;
     for one in all {
-        let Outcome { share, of_all } = play(bench, one.strategy, one.options)?;
+        let Outcome {
+            share,
+            of_all,
+            in_debt,
+        } = play(bench, one.strategy, one.options)?;
         let held = (1.0 - MOST..=MOST).contains(&share) && of_all >= ALL;
         unfair += u32::from(!held);
         bench.say(format_args!(
-            "{} {:5.1} % for \"{}\" ({}), {:.1} % of the machine",
+            "{} {:5.1} % for \"{}\" ({}), {:.1} % of the machine, {in_debt} times in debt",
             if held { "  " } else { "! " },
             100.0 * share,
             one.strategy,
@@ -219,9 +223,15 @@ fn own_groups_gain_nothing(bench: &Bench) -> Result<()> {
 fn many_tasks_gain_nothing(bench: &Bench) -> Result<()> {
     expect_shares(
         bench,
-        &[Match {
-            strategy: "64 burn:10000 accept",
-            options: "--policy sfs --cgroup fn/*",
-        }],
+        &[
+            Match {
+                strategy: "64 burn:10000 accept",
+                options: "--policy sfs --cgroup fn/*",
+            },
+            Match {
+                strategy: "16 burn:10000 multiply accept",
+                options: "--policy learned --cgroup fn/*",
+            },
+        ],
     )
 }
