@@ -1,6 +1,14 @@
 # The commands that people use. `make help` lists them.
 
 export CARGO ?= cargo
+# Without the Rust that rust-toolchain.toml names, where rustup cannot fetch it, rustup's
+# stable one will do: scripts/setup-host checks its version. Releases are not built so.
+ifeq ($(RUSTUP_TOOLCHAIN),)
+ifneq ($(shell $(CARGO) --version >/dev/null 2>&1 || RUSTUP_TOOLCHAIN=stable $(CARGO) --version 2>/dev/null),)
+export RUSTUP_TOOLCHAIN := stable
+$(info not with the Rust that rust-toolchain.toml names, which is not here, but with rustup's stable one)
+endif
+endif
 # The build of scx's libraries asks for it as well. Make expands it once for each target,
 # before the first line of its recipe: what installs clang is therefore a target of its
 # own, `setup`, on which everything that compiles depends.
@@ -21,6 +29,7 @@ SETS_test := test vm
 SETS_test-unit := test
 SETS_test-vm := vm
 SETS_test-fresh := fresh
+SETS_test-service := vm fresh
 SETS_test-full := test vm stress fresh
 SETS_matrix := vm
 SETS_stress := vm stress
@@ -32,16 +41,18 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-full matrix stress bench peers parity paper platforms microbench lint audit install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:
 	@scripts/setup-host build $(SETS)
 
 build: setup ## the scheduler, the benchmark and the simulation (installs what is missing, as root)
 	cd userspace && $(CARGO) build --release --locked --workspace
+	@scripts/licences --write
+	@scripts/bom
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo scripts/bench
@@ -62,6 +73,9 @@ test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases
 
 test-fresh: setup ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases
 	@scripts/test-fresh $(ON)
+
+test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (packaging/test-service)
+	packaging/test-service $(PART)
 
 # ON has another meaning to each of them: all of both.
 test-full: override ON :=
@@ -99,7 +113,10 @@ lint: setup ## formatting, clippy and shellcheck, warnings as errors
 
 audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
-	cd userspace && cargo-deny --locked --workspace check $(CHECK)
+	@scripts/audit $(CHECK)
+
+reproducible: setup ## builds the commit in two folders: the same bytes of the programs and BPF objects?
+	@scripts/reproducible
 
 install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
 	packaging/install.sh install
