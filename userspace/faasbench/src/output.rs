@@ -150,8 +150,9 @@ pub fn print(content: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes one line to standard error; that it may be closed is no error.
+/// Writes one line to standard error, whatever is in it; that it may be closed is no error.
 pub fn note(line: &str) {
+    let line = sfs_text::line(line, sfs_text::LINE_CHARS);
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
