@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::report::{Report, Stretch};
+use crate::waits::Waits;
+
 /// A CPU that idles for less than this while a task waits for one is on its way to it:
 /// the interrupt that wakes it up, and the switch. In ns.
 pub const ON_THE_WAY_NS: u64 = 100_000;
@@ -18,105 +21,25 @@ pub struct Waiter {
     pub name: String,
     /// Where it may run; on none, if it waits no longer for all that one can tell.
     pub cpus: Cpus,
+    /// Whether it is a thread of the kernel that is not nicer than others.
+    pub kernel: bool,
+    /// Whether it has been woken up.
+    pub woken: bool,
 }
 
 /// A scheduling event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// When, in ns of a clock that does not go back.
     pub at_ns: u64,
     /// Who begins to wait: who wakes up, or who is taken off the CPU; or who waits already,
     /// and may use other CPUs from now on.
     pub waits: Option<Waiter>,
-    /// The CPU that is switched and the thread that gets it, 0 if it idles from now on.
+    /// The CPU that is switched and the thread that gets it, 0 if it idles from now on; or the
+    /// thread that has it already, if its class changes.
     pub switch: Option<(usize, i32)>,
-}
-
-/// A stretch of time in which one CPU idled while one task waited that may run there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
-    /// When it began, on the events' clock.
-    pub from_ns: u64,
-    /// How long it was.
-    pub length_ns: u64,
-    /// Who waited.
-    pub thread: i32,
-    /// What that is called.
-    pub name: String,
-    /// Where it could have run.
-    pub cpu: usize,
-}
-
-/// A span of time, from its beginning to its end, in ns of the events' clock.
-pub type Span = (u64, u64);
-
-/// What was wasted while somebody watched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// When somebody watched: no span begins before the one before has ended.
-    pub watched: Vec<Span>,
-    /// The stretches, none of them shorter than [`ON_THE_WAY_NS`].
-    pub stretches: Vec<Stretch>,
-    /// Events that nobody has seen, for want of memory: the rest may be wrong.
-    pub lost: u64,
-}
-
-impl Report {
-    /// For how long somebody watched, in ns.
-    pub fn watched_ns(&self) -> u64 {
-        self.watched.iter().map(|(from, to)| to - from).sum()
-    }
-
-    /// CPU time that idle CPUs could have given to waiting tasks, in ns. Where several
-    /// tasks waited or several CPUs idled, no task and no CPU counts twice.
-    pub fn wasted_ns(&self) -> u64 {
-        let by_cpu = covered(&self.stretches, |stretch| stretch.cpu as u64);
-        let by_thread = covered(&self.stretches, |stretch| stretch.thread as u64);
-        by_cpu.min(by_thread)
-    }
-
-    /// The `count` longest stretches, the longest first.
-    pub fn longest(&self, count: usize) -> Vec<&Stretch> {
-        let mut longest: Vec<_> = self.stretches.iter().collect();
-        longest.sort_by_key(|one| (std::cmp::Reverse(one.length_ns), one.from_ns, one.cpu));
-        longest.truncate(count);
-        longest
-    }
-
-    /// The longest stretch, in ns.
-    pub fn longest_ns(&self) -> u64 {
-        let lengths = self.stretches.iter().map(|one| one.length_ns);
-        lengths.max().unwrap_or(0)
-    }
-
-    /// What of it lies within `spans`, of which none may overlap another.
-    #[must_use]
-    pub fn during(&self, spans: &[Span]) -> Self {
-        let mut spans = spans.to_vec();
-        spans.sort_unstable();
-        let cut = |from: u64, to: u64| {
-            let cut = spans
-                .iter()
-                .map(move |span| (from.max(span.0), to.min(span.1)));
-            cut.filter(|(from, to)| from < to)
-        };
-        let watched = self.watched.iter();
-        let stretches = self.stretches.iter().flat_map(|one| {
-            let parts = cut(one.from_ns, one.from_ns + one.length_ns);
-            parts.map(|(from, to)| Stretch {
-                from_ns: from,
-                length_ns: to - from,
-                ..one.clone()
-            })
-        });
-        Self {
-            watched: watched.flat_map(|&(from, to)| cut(from, to)).collect(),
-            stretches: stretches
-                .filter(|one| one.length_ns >= ON_THE_WAY_NS)
-                .collect(),
-            lost: self.lost,
-        }
-    }
+    /// Whether that thread is a real-time task.
+    pub real_time: bool,
 }
 
 /// Works out what was wasted.
@@ -128,6 +51,7 @@ pub struct Account {
     idle: Vec<Option<u64>>,
     waiting: HashMap<i32, (u64, Waiter)>,
     stretches: Vec<Stretch>,
+    waits: Waits,
 }
 
 impl Account {
@@ -137,6 +61,7 @@ impl Account {
         let now = event.at_ns.max(self.last_ns);
         self.first_ns.get_or_insert(now);
         self.last_ns = now;
+        self.waits.add(&event, now);
         if let Some((cpu, thread)) = event.switch {
             self.switch(cpu, thread, now);
         }
@@ -227,34 +152,16 @@ impl Account {
         Report {
             watched: vec![(first_ns, self.last_ns)],
             stretches: self.stretches,
+            waits: self.waits.finish(self.last_ns),
             lost,
         }
     }
 }
 
-fn may_use(cpus: &Cpus, cpu: usize) -> bool {
+/// Returns whether `cpu` is among `cpus`.
+pub fn may_use(cpus: &Cpus, cpu: usize) -> bool {
     cpus.get(cpu / 64)
         .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
-}
-
-/// Returns the time that the stretches of each group cover, added up over the groups.
-fn covered(stretches: &[Stretch], group: impl Fn(&Stretch) -> u64) -> u64 {
-    let mut parts: Vec<_> = stretches
-        .iter()
-        .map(|one| (group(one), one.from_ns, one.from_ns + one.length_ns))
-        .collect();
-    parts.sort_unstable();
-    let mut sum = 0;
-    let mut reached = (u64::MAX, 0);
-    for (group, from, to) in parts {
-        if group != reached.0 {
-            reached = (group, 0);
-        }
-        let from = from.max(reached.1);
-        sum += to.saturating_sub(from);
-        reached.1 = reached.1.max(to);
-    }
-    sum
 }
 
 #[cfg(test)]
@@ -267,15 +174,21 @@ mod tests {
 
     fn waiter(thread: i32, cpus: Cpus) -> Option<Waiter> {
         let name = format!("t{thread}");
-        Some(Waiter { thread, name, cpus })
+        Some(Waiter {
+            thread,
+            name,
+            cpus,
+            kernel: false,
+            woken: true,
+        })
     }
 
     fn switch(at_ns: u64, cpu: usize, thread: i32) -> Event {
         let switch = Some((cpu, thread));
         Event {
             at_ns,
-            waits: None,
             switch,
+            ..Event::default()
         }
     }
 
@@ -284,7 +197,7 @@ mod tests {
         Event {
             at_ns,
             waits,
-            switch: None,
+            ..Event::default()
         }
     }
 

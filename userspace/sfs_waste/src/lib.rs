@@ -2,15 +2,19 @@
 //! Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores" (EuroSys 2016), but from
 //! every context switch and wake-up instead of samples, and so for any scheduler.
 //!
-//! A BPF program ([`Watch`]) tells of the events, [`account`] works out what was wasted. The
-//! program `sfs_waste` prints it.
+//! A BPF program ([`Watch`]) tells of the events, [`account`] works out what was wasted, and
+//! [`waits`] who waited for how long, idle CPUs or not. The program `sfs_waste` prints the
+//! former.
 
 pub mod account;
 mod bpf_intf;
 mod bpf_skel;
+pub mod report;
+pub mod waits;
 mod watch;
 mod words;
 
-pub use account::{Report, Span, Stretch};
+pub use report::{Report, Span, Stretch};
+pub use waits::{Kind, Runner, Wait};
 pub use watch::Watch;
 pub use words::total;

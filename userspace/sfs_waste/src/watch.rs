@@ -6,10 +6,16 @@ use std::mem::MaybeUninit;
 use anyhow::{ensure, Context, Result};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{set_print, OpenObject, RingBufferBuilder};
+use sfs_text::{until_nul, word};
 
-use crate::account::{Account, Event, Report, Waiter};
-use crate::bpf_intf::{sfs_waste_consts_SFS_WASTE_NONE as NONE, sfs_waste_event};
+use crate::account::{Account, Event, Waiter};
+use crate::bpf_intf::{
+    sfs_waste_consts_SFS_WASTE_NONE as NONE, sfs_waste_event,
+    sfs_waste_flags_SFS_WASTE_KERNEL as KERNEL, sfs_waste_flags_SFS_WASTE_REAL_TIME as REAL_TIME,
+    sfs_waste_flags_SFS_WASTE_WOKEN as WOKEN,
+};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
+use crate::report::Report;
 
 /// Watches from [`Watch::start`] to [`Watch::stop`], as often as one likes.
 pub struct Watch {
@@ -107,22 +113,16 @@ fn event_of(bytes: &[u8]) -> Option<Event> {
     let event = unsafe { bytes.as_ptr().cast::<sfs_waste_event>().read_unaligned() };
     let waits = (event.waits != NONE).then(|| Waiter {
         thread: event.waits,
-        name: name_of(&event.comm),
+        name: word(until_nul(&event.comm)),
         cpus: event.cpus,
+        kernel: event.flags & KERNEL != 0,
+        woken: event.flags & WOKEN != 0,
     });
     let switch = (event.runs != NONE).then_some((event.cpu as usize, event.runs));
     Some(Event {
         at_ns: event.at_ns,
         waits,
         switch,
+        real_time: event.flags & REAL_TIME != 0,
     })
-}
-
-fn name_of(bytes: &[std::ffi::c_char]) -> String {
-    let name: Vec<u8> = bytes
-        .iter()
-        .take_while(|byte| **byte != 0)
-        .map(|byte| *byte as u8)
-        .collect();
-    String::from_utf8_lossy(&name).into_owned()
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::account::{Report, Stretch};
+use crate::report::{Report, Stretch};
+use crate::waits::{Kind, Runner, Wait};
 
 /// The sum and the longest stretch, such as `3.26 ms of idle CPUs wasted in 543 ms, 1.24 at
 /// once`.
@@ -26,6 +27,45 @@ impl fmt::Display for Stretch {
             self.cpu,
             self.from_ns as f64 / 1e9
         )
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kernel => "a thread of the kernel",
+            Self::Short => "after a short turn",
+            Self::Other => "no such",
+        })
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}, {}) waited {:.2} ms for a CPU, from {:.3} s on",
+            self.name,
+            self.thread,
+            self.kind,
+            ms(self.length_ns),
+            self.from_ns as f64 / 1e9
+        )?;
+        for (i, runner) in self.behind.iter().enumerate() {
+            write!(f, "{}{runner}", if i == 0 { ", behind " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.thread, self.name.as_str()) {
+            (0, _) => f.write_str("nobody")?,
+            (thread, "") => write!(f, "{thread}")?,
+            (thread, name) => write!(f, "{name} ({thread})")?,
+        }
+        write!(f, " {:.2}", ms(self.length_ns))
     }
 }
 
@@ -53,9 +93,36 @@ mod tests {
         let report = Report {
             watched: vec![(0, 543_000_000)],
             stretches: vec![stretch],
-            lost: 0,
+            ..Report::default()
         };
         let words = "0.72 ms of idle CPUs wasted in 543 ms, 0.72 at once";
         assert_eq!(total(&report), words);
+    }
+
+    #[test]
+    fn a_wait_says_for_whom() {
+        let runner = |thread, name: &str, length_ns| Runner {
+            thread,
+            name: name.into(),
+            length_ns,
+        };
+        let behind = vec![
+            runner(340, "handler", 7_000_000),
+            runner(0, "", 1_000_000),
+            runner(12, "", 500_000),
+        ];
+        let wait = Wait {
+            from_ns: 8_227_000_000,
+            length_ns: 8_500_000,
+            thread: 9,
+            name: "kworker/0:0".into(),
+            kind: Kind::Kernel,
+            behind,
+        };
+        assert_eq!(
+            wait.to_string(),
+            "kworker/0:0 (9, a thread of the kernel) waited 8.50 ms for a CPU, from 8.227 s on, \
+             behind handler (340) 7.00, nobody 1.00, 12 0.50"
+        );
     }
 }

@@ -21,14 +21,23 @@ enum sfs_waste_consts {
 	SFS_WASTE_NONE = -1,
 };
 
-/* A context switch, a wake-up, or a change of control group or of CPUs. */
+/* What is known of the tasks of an event. */
+enum sfs_waste_flags {
+	SFS_WASTE_KERNEL = 1,		/* `waits` is a thread of the kernel that is not nice */
+	SFS_WASTE_REAL_TIME = 2,	/* `runs` is a real-time or deadline task */
+	SFS_WASTE_WOKEN = 4,		/* `waits` has been woken up */
+};
+
+/* A context switch, a wake-up, or a change of control group, of CPUs or of class. */
 struct sfs_waste_event {
 	u64 at_ns;			/* CLOCK_MONOTONIC */
 	u64 cpus[SFS_WASTE_CPU_WORDS];	/* those that the task `waits` may use; none: it no
 					 * longer waits, for all that one can tell */
 	s32 waits;			/* the thread that begins to wait for a CPU, or NONE */
-	s32 runs;			/* the thread that has got `cpu`; 0: it idles; NONE: a wake-up */
+	s32 runs;			/* the thread that has got `cpu`, or has it in another class;
+					 * 0: it idles; NONE: a wake-up */
 	u32 cpu;
+	u32 flags;			/* enum sfs_waste_flags */
 	char comm[SFS_WASTE_COMM_LEN];	/* of the task `waits` */
 };
 

@@ -20,6 +20,11 @@ const volatile struct sfs_waste_event *type_of_event __attribute__((unused));
 /* Not above: real-time and deadline tasks, which schedulers of their own serve. */
 #define MAX_RT_PRIO	100
 
+/* Of a task with the nice value 0; above it is nicer. */
+#define DEFAULT_PRIO	120
+
+#define PF_KTHREAD	0x00200000
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);	/* the loader sets it */
@@ -91,18 +96,28 @@ static struct sfs_waste_event *new_event(void)
 	event->cpu = bpf_get_smp_processor_id();
 	event->waits = SFS_WASTE_NONE;
 	event->runs = SFS_WASTE_NONE;
+	event->flags = 0;
 	return event;
 }
 
 static void note_waiting(struct sfs_waste_event *event, struct task_struct *p)
 {
 	event->waits = p->pid;
+	if ((p->flags & PF_KTHREAD) && p->prio <= DEFAULT_PRIO)
+		event->flags |= SFS_WASTE_KERNEL;
 	note_cpus(event, p);
 	bpf_probe_read_kernel(event->comm, sizeof(event->comm), p->comm);
 }
 
+static void note_running(struct sfs_waste_event *event, struct task_struct *p)
+{
+	event->runs = p->pid;
+	if (p->pid && p->prio < MAX_RT_PRIO)
+		event->flags |= SFS_WASTE_REAL_TIME;
+}
+
 /* @p waits for a CPU, from now on or as before. One that has not left its CPU yet does not. */
-static int waits(struct task_struct *p)
+static int waits(struct task_struct *p, u32 flags)
 {
 	struct sfs_waste_event *event;
 
@@ -112,6 +127,7 @@ static int waits(struct task_struct *p)
 	if (!event)
 		return 0;
 	note_waiting(event, p);
+	event->flags |= flags;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -119,20 +135,37 @@ static int waits(struct task_struct *p)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *p)
 {
-	return waits(p);
+	return waits(p, SFS_WASTE_WOKEN);
 }
 
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_wakeup_new, struct task_struct *p)
 {
-	return waits(p);
+	return waits(p, SFS_WASTE_WOKEN);
 }
 
 /* A task has been given other CPUs; what every class of scheduling calls. */
 SEC("fexit/set_cpus_allowed_common")
 int BPF_PROG(on_affinity, struct task_struct *p)
 {
-	return small_field(p, on_rq) ? waits(p) : 0;
+	return small_field(p, on_rq) ? waits(p, 0) : 0;
+}
+
+/* A task is of another class. If it runs, it goes on as what it is now. */
+SEC("fexit/__sched_setscheduler")
+int BPF_PROG(on_class, struct task_struct *p)
+{
+	struct sfs_waste_event *event;
+
+	if (!watching || !small_field(p, on_cpu))
+		return 0;
+	event = new_event();
+	if (!event)
+		return 0;
+	event->cpu = BPF_CORE_READ(p, thread_info.cpu);
+	note_running(event, p);
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	return 0;
 }
 
 /*
@@ -169,7 +202,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	event = new_event();
 	if (!event)
 		return 0;
-	event->runs = next->pid;
+	note_running(event, next);
 	if ((preempt || !prev_state) && should_run(prev))
 		note_waiting(event, prev);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);

@@ -1,0 +1,364 @@
+//! Who waited for a CPU, for how long.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::account::{may_use, Cpus, Event, Waiter};
+
+/// Shorter waits are not kept, in ns.
+pub const KEPT_NS: u64 = 1_000_000;
+
+/// Who has run for less than this since it woke up the last time has a short turn, in ns.
+pub const SHORT_NS: u64 = 1_000_000;
+
+/// So many of those are named for whom one waited.
+const RUNNERS: usize = 4;
+
+/// What a scheduler's promises hang on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A thread of the kernel, not nicer than others, that has woken up.
+    Kernel,
+    /// A thread of a process that has woken up after a short turn.
+    Short,
+    /// All others.
+    Other,
+}
+
+/// A wait for a CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// When it began, on the events' clock.
+    pub from_ns: u64,
+    /// How long it was, without the time for which real-time tasks had the CPU on which they
+    /// were least.
+    pub length_ns: u64,
+    /// Who waited.
+    pub thread: i32,
+    /// What that is called.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Who had the CPU meanwhile that it got in the end: those who had it longest.
+    pub behind: Vec<Runner>,
+}
+
+/// Who had a CPU while another waited for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runner {
+    /// Who; 0: nobody, the CPU idled.
+    pub thread: i32,
+    /// What that is called, if it has ever waited.
+    pub name: String,
+    /// For how long in all, in ns.
+    pub length_ns: u64,
+}
+
+/// Works out who waited.
+#[derive(Debug, Default)]
+pub struct Waits {
+    waiting: HashMap<i32, (u64, Kind, Waiter)>,
+    cpus: Vec<Cpu>,
+    /// How long each thread has run since it woke up.
+    turns: HashMap<i32, u64>,
+    names: HashMap<i32, String>,
+    waits: Vec<Wait>,
+}
+
+/// A CPU.
+#[derive(Debug, Default)]
+struct Cpu {
+    /// Who has it; none: nothing is known yet.
+    runs: Option<Run>,
+    /// Who had it before, until when.
+    had: Vec<(Run, u64)>,
+}
+
+/// A thread on a CPU.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// 0: the CPU idles.
+    thread: i32,
+    since: u64,
+    real_time: bool,
+}
+
+impl Cpu {
+    /// For how long each had it from `from` until `now`, the last first.
+    fn runs_since(&self, from: u64, now: u64) -> impl Iterator<Item = (Run, u64)> + '_ {
+        let running = self.runs.iter().map(move |run| (run, now));
+        let had = self.had.iter().rev().map(|(run, end)| (run, *end));
+        let runs = running.chain(had).take_while(move |(_, end)| *end > from);
+        runs.map(move |(run, end)| (*run, end - run.since.max(from)))
+    }
+
+    /// For how long real-time tasks had it from `from` on, in ns.
+    fn real_time_since(&self, from: u64, now: u64) -> u64 {
+        let runs = self.runs_since(from, now).filter(|(run, _)| run.real_time);
+        runs.map(|(_, length)| length).sum()
+    }
+
+    /// Who had it from `from` on: for how long in all, the longest first.
+    fn had_since(&self, from: u64, now: u64) -> Vec<(i32, u64)> {
+        let mut lengths = HashMap::new();
+        for (run, length) in self.runs_since(from, now) {
+            *lengths.entry(run.thread).or_default() += length;
+        }
+        let mut lengths: Vec<_> = lengths.into_iter().collect();
+        lengths.sort_by_key(|&(thread, length)| (Reverse(length), thread));
+        lengths
+    }
+}
+
+impl Waits {
+    /// Takes `event` into account, which is of the time `now`.
+    pub fn add(&mut self, event: &Event, now: u64) {
+        if let Some((cpu, thread)) = event.switch {
+            self.switch(cpu, thread, event.real_time, now);
+        }
+        match &event.waits {
+            Some(waiter) if waiter.cpus == Cpus::default() => self.end(waiter.thread, None, now),
+            Some(waiter) => self.begin(waiter, now),
+            None => {}
+        }
+    }
+
+    fn begin(&mut self, waiter: &Waiter, now: u64) {
+        if let Some((_, _, waiting)) = self.waiting.get_mut(&waiter.thread) {
+            waiting.cpus = waiter.cpus;
+            return;
+        }
+        let kind = self.kind_of(waiter);
+        self.names.insert(waiter.thread, waiter.name.clone());
+        self.waiting
+            .insert(waiter.thread, (now, kind, waiter.clone()));
+    }
+
+    /// Returns what it is. If it wakes up, a turn begins.
+    fn kind_of(&mut self, waiter: &Waiter) -> Kind {
+        if !waiter.woken {
+            return Kind::Other;
+        }
+        match self.turns.insert(waiter.thread, 0) {
+            _ if waiter.kernel => Kind::Kernel,
+            Some(..SHORT_NS) => Kind::Short,
+            _ => Kind::Other,
+        }
+    }
+
+    fn switch(&mut self, cpu: usize, thread: i32, real_time: bool, now: u64) {
+        if self.cpus.len() <= cpu {
+            self.cpus.resize_with(cpu + 1, Cpu::default);
+        }
+        self.end(thread, Some(cpu), now);
+        let run = Run {
+            thread,
+            since: now,
+            real_time,
+        };
+        let Some(before) = self.cpus[cpu].runs.replace(run) else {
+            return;
+        };
+        self.cpus[cpu].had.push((before, now));
+        if let Some(turn) = self.turns.get_mut(&before.thread) {
+            *turn += now - before.since;
+        }
+    }
+
+    /// `thread` waits no longer, since it has got `cpu`, if that is known.
+    fn end(&mut self, thread: i32, cpu: Option<usize>, now: u64) {
+        let Some((from_ns, kind, waiter)) = self.waiting.remove(&thread) else {
+            return;
+        };
+        let length_ns = now - from_ns;
+        if length_ns < KEPT_NS {
+            return;
+        }
+        let cpus = self.cpus.iter().enumerate();
+        let taken = cpus.filter(|(cpu, _)| may_use(&waiter.cpus, *cpu));
+        let taken = taken.map(|(_, cpu)| cpu.real_time_since(from_ns, now));
+        let length_ns = length_ns - taken.min().unwrap_or(0).min(length_ns);
+        if length_ns >= KEPT_NS {
+            self.waits.push(Wait {
+                from_ns,
+                length_ns,
+                thread,
+                name: waiter.name,
+                kind,
+                behind: cpu.map_or(vec![], |cpu| self.runners(cpu, from_ns, now)),
+            });
+        }
+    }
+
+    /// Who had `cpu` longest from `from` until `now`.
+    fn runners(&self, cpu: usize, from: u64, now: u64) -> Vec<Runner> {
+        let had = self.cpus[cpu].had_since(from, now).into_iter();
+        let runner = |(thread, length_ns)| Runner {
+            thread,
+            name: self.names.get(&thread).cloned().unwrap_or_default(),
+            length_ns,
+        };
+        had.take(RUNNERS).map(runner).collect()
+    }
+
+    /// Returns all waits; who waits still has waited until `now`.
+    pub fn finish(mut self, now: u64) -> Vec<Wait> {
+        let mut left: Vec<i32> = self.waiting.keys().copied().collect();
+        left.sort_unstable();
+        left.into_iter()
+            .for_each(|thread| self.end(thread, None, now));
+        self.waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const BOTH: Cpus = [3, 0, 0, 0];
+
+    fn woken(at_ns: u64, thread: i32, cpus: Cpus) -> Event {
+        Event {
+            at_ns,
+            waits: Some(Waiter {
+                thread,
+                name: "t".into(),
+                cpus,
+                kernel: false,
+                woken: true,
+            }),
+            ..Event::default()
+        }
+    }
+
+    fn switch(at_ns: u64, cpu: usize, thread: i32) -> Event {
+        Event {
+            at_ns,
+            switch: Some((cpu, thread)),
+            ..Event::default()
+        }
+    }
+
+    fn real_time(at_ns: u64, cpu: usize, thread: i32) -> Event {
+        Event {
+            real_time: true,
+            ..switch(at_ns, cpu, thread)
+        }
+    }
+
+    fn waits(events: &[Event]) -> Vec<(i32, u64, Kind)> {
+        let mut waits = Waits::default();
+        events
+            .iter()
+            .for_each(|event| waits.add(event, event.at_ns));
+        let waits = waits.finish(events.last().map_or(0, |event| event.at_ns));
+        let short = |one: &Wait| (one.thread, one.length_ns, one.kind);
+        waits.iter().map(short).collect()
+    }
+
+    #[test]
+    fn a_wait_is_from_the_wake_up_to_the_cpu() {
+        let events = [
+            switch(0, 0, 7),
+            woken(2 * MS, 8, BOTH),
+            switch(9 * MS, 0, 8),
+        ];
+        assert_eq!(waits(&events), [(8, 7 * MS, Kind::Other)]);
+    }
+
+    #[test]
+    fn who_wakes_up_after_a_short_turn_is_told_from_others() {
+        let events = [
+            woken(0, 8, BOTH),
+            switch(0, 0, 8),
+            switch(SHORT_NS - 1, 0, 7),
+            woken(2 * MS, 8, BOTH),
+            switch(9 * MS, 0, 8),
+            switch(11 * MS, 0, 7),
+            woken(12 * MS, 8, BOTH),
+            switch(20 * MS, 0, 8),
+        ];
+        let expected = [(8, 7 * MS, Kind::Short), (8, 8 * MS, Kind::Other)];
+        assert_eq!(waits(&events), expected);
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_is_told_from_others() {
+        let mut event = woken(0, 8, BOTH);
+        event.waits.as_mut().unwrap().kernel = true;
+        assert_eq!(
+            waits(&[event.clone(), switch(5 * MS, 0, 8)]),
+            [(8, 5 * MS, Kind::Kernel)]
+        );
+        event.waits.as_mut().unwrap().woken = false;
+        assert_eq!(
+            waits(&[event, switch(5 * MS, 0, 8)]),
+            [(8, 5 * MS, Kind::Other)]
+        );
+    }
+
+    #[test]
+    fn what_real_time_tasks_take_of_all_its_cpus_does_not_count() {
+        let events = [
+            real_time(0, 0, 90),
+            real_time(MS, 1, 91),
+            woken(2 * MS, 8, BOTH),
+            switch(5 * MS, 0, 7),
+            switch(6 * MS, 1, 0),
+            switch(9 * MS, 0, 8),
+        ];
+        assert_eq!(waits(&events), [(8, 4 * MS, Kind::Other)]);
+        let became = [
+            switch(0, 0, 7),
+            woken(MS, 8, [1, 0, 0, 0]),
+            real_time(3 * MS, 0, 7),
+            switch(8 * MS, 0, 7),
+            switch(9 * MS, 0, 8),
+        ];
+        assert_eq!(waits(&became), [(8, 3 * MS, Kind::Other)]);
+        let confined = [
+            real_time(0, 0, 90),
+            switch(MS, 1, 7),
+            woken(2 * MS, 8, [1, 0, 0, 0]),
+            switch(9 * MS, 1, 0),
+        ];
+        assert_eq!(waits(&confined), []);
+    }
+
+    #[test]
+    fn who_had_the_cpu_meanwhile_is_named() {
+        let mut events = vec![
+            woken(0, 7, BOTH),
+            switch(0, 0, 7),
+            switch(0, 1, 9),
+            woken(MS, 8, BOTH),
+            switch(3 * MS, 0, 0),
+            switch(4 * MS, 0, 7),
+            switch(9 * MS, 0, 8),
+        ];
+        let mut seen = Waits::default();
+        events
+            .drain(..)
+            .for_each(|event| seen.add(&event, event.at_ns));
+        let runner = |thread, name: &str, length_ns| Runner {
+            thread,
+            name: name.into(),
+            length_ns,
+        };
+        let behind = [runner(7, "t", 7 * MS), runner(0, "", MS)];
+        assert_eq!(seen.finish(9 * MS)[0].behind, behind);
+    }
+
+    #[test]
+    fn other_cpus_do_not_end_a_wait_and_no_cpus_do() {
+        let events = [
+            switch(0, 0, 7),
+            woken(0, 8, BOTH),
+            woken(2 * MS, 8, [1, 0, 0, 0]),
+            woken(5 * MS, 8, Cpus::default()),
+            switch(9 * MS, 0, 8),
+        ];
+        assert_eq!(waits(&events), [(8, 5 * MS, Kind::Other)]);
+    }
+}
