@@ -48,7 +48,7 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 	begin_invocation(p, tctx, inv, kind, arrived_at);
 	count_begun(kind);
 	count(SFS_ARRIVALS);
-	if (!is_judged_by(p, tctx))
+	if (!begins_judged(p, tctx))
 		return;
 	inv->counted = 1;
 	record_arrival(arrived_at);
@@ -118,6 +118,19 @@ static bool starts_unit(const struct task_struct *p, const struct invocation *in
 }
 
 /*
+ * A function from before this scheduler was loaded wakes up: most likely for a request, and
+ * a server that was in accept() then has no boundary to cross there. Its unit may use S until
+ * the first boundary that is seen; no invocation is counted for it.
+ */
+static void welcome_back(struct invocation *inv)
+{
+	if (inv->state != INV_NONE)
+		return;
+	inv->credit_ns = slice_ns;
+	inv->state = INV_CREDIT;
+}
+
+/*
  * @p is about to become runnable, for the first time, after a sleep (@wakeup), or
  * only because an attribute of it changes. A fork that fails afterwards is never seen
  * here.
@@ -140,6 +153,10 @@ static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *
 	if (!wakeup)
 		return inv;
 	tctx->slept = true;
+	if (tctx->found) {
+		tctx->found = false;
+		welcome_back(inv);
+	}
 	if (!inv->open)
 		tctx->woken_at = now;
 	if ((boundaries & SFS_BOUNDARY_IDLE) && inv->slept_at &&

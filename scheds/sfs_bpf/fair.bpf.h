@@ -71,6 +71,12 @@ static u64 fair_turn_ns(u32 waiting)
 	return share < turn ? share : turn;
 }
 
+/* Return the length of the task's next turn while @waiting tasks wait. */
+__verified_once u64 fair_turn_of(const struct task_ctx *tctx __arg_nonnull, u32 waiting)
+{
+	return within_quota(tctx, tenants_turn(tctx, fair_turn_ns(waiting)));
+}
+
 /* Return the time after which FAIR is due on a CPU that runs FILTER work. */
 static u64 fair_due_interval(u32 waiting)
 {
@@ -116,6 +122,8 @@ static void advance_vtime(struct task_struct *p, const struct task_ctx *tctx, u6
 static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
 {
 	advance_vtime(p, tctx, delta);
+	if (tctx->tenant)
+		tctx->booked_ns -= delta;
 	if (!tctx->filter_used_ns)
 		return;
 	tctx->fair_used_ns += delta;
@@ -131,7 +139,7 @@ static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
  * one turn of it comes to is not forgotten, however little its weight, but not
  * farther than FAIR's round may take.
  */
-static u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
+__verified_once u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
 {
 	u64 share = fair_round_share(waiting);
 	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
@@ -175,6 +183,37 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 	return paid != now && time_before(vtime, paid) ? paid : vtime;
 }
 
+/* @p is to have a turn of @turn in FAIR: find out with which weight, and take a place in its
+ * tenant's line. Return its virtual time. */
+__verified_once u64 fair_place(struct task_struct *p __arg_trusted,
+			       struct task_ctx *tctx __arg_nonnull, u64 turn)
+{
+	u64 vtime, line;
+
+	fair_join(p, tctx);
+	vtime = fair_vtime_of(p, tctx, fair_waiting());
+	line = book_turn(tctx, turn, fair_vtime_now);
+	return line && time_before(vtime, line) ? line : vtime;
+}
+
+/* @p is to run in FAIR at once. Return how long its turn may be. */
+static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
+{
+	u64 turn = fair_turn_of(tctx, fair_waiting());
+
+	scx_bpf_task_set_dsq_vtime(p, fair_place(p, tctx, turn));
+	return turn;
+}
+
+/* Return where @p, which runs and has used up its turn, would be placed. */
+__verified_once u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
+				    const struct task_ctx *tctx __arg_nonnull)
+{
+	u64 vtime = fair_vtime_of(p, tctx, fair_waiting()), line = line_of(tctx, fair_vtime_now);
+
+	return line && time_before(vtime, line) ? line : vtime;
+}
+
 /* Return the queue of FAIR in which @p is to wait; @pinned is the one CPU that it may
  * use, or -1. What is no function has queues of its own (prompt.bpf.h). */
 static u64 fair_queue_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
@@ -189,26 +228,22 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 {
 	s32 pinned = pinned_cpu(p);
 	u32 waiting = fair_waiting();
-	u64 turn = fair_turn_ns(waiting);
+	u64 turn = fair_turn_ns(waiting), dsq = fair_queue_for(p, tctx, pinned), vtime;
 
 	if (tctx) {
 		tctx->turn = TURN_FAIR;
 		tctx->queued_at = now;
-		fair_join(p, tctx);
-		turn = within_quota(tctx, turn);
+		turn = fair_turn_of(tctx, waiting);
+		vtime = fair_place(p, tctx, turn);
+		note_waiting(tctx, dsq);
+	} else {
+		vtime = fair_vtime_of(p, NULL, waiting);
+		note_unknown_waiting(dsq);
 	}
 	note_pinned(pinned);
-	scx_bpf_dsq_insert_vtime(p, fair_queue_for(p, tctx, pinned), turn,
-				 fair_vtime_of(p, tctx, waiting), enq_flags);
+	scx_bpf_dsq_insert_vtime(p, dsq, turn, vtime, enq_flags);
 	if (!kick_idle_cpu(p, pinned) && tctx && (enq_flags & SCX_ENQ_WAKEUP))
 		preempt_for_outside(p, tctx, now);
-}
-
-/* A FAIR task starts to run: virtual time has come to where it was queued. */
-static void fair_running(const struct task_struct *p)
-{
-	if (time_before(fair_vtime_now, p->scx.dsq_vtime))
-		fair_vtime_now = p->scx.dsq_vtime;
 }
 
 /* Return true if the head of @dsq is there to pay a debt. */
@@ -323,6 +358,32 @@ static u64 fair_first_queue(s32 cpu, u64 *vtime)
 
 	dsq = earlier_of(dsq, DSQ_FAIR, queue_length(DSQ_FAIR), vtime);
 	return earlier_of(dsq, own, own_queue_length(cpu, own), vtime);
+}
+
+/* Return @vtime, or that of the first who waits in FAIR for @cpu, if that is earlier. */
+__verified_once u64 before_all_waiting(u64 vtime, s32 cpu)
+{
+	u64 first = 0;
+
+	return fair_first_queue(cpu, &first) && time_before(first, vtime) ? first : vtime;
+}
+
+/*
+ * A FAIR task starts to run on @cpu: virtual time has come to where it was placed, but not
+ * beyond who still waits. Not all that starts has come to the head of a queue: a change of its
+ * nice value queues a task that runs at the end of its tenant's line, and lets it go on; a
+ * real-time task gives it its CPU back in mid-turn. Did virtual time follow those, each would
+ * take from the others what they have not had yet.
+ */
+static void fair_running(const struct task_struct *p, s32 cpu)
+{
+	u64 vtime = p->scx.dsq_vtime;
+
+	if (!time_before(fair_vtime_now, vtime))
+		return;
+	vtime = before_all_waiting(vtime, cpu);
+	if (time_before(fair_vtime_now, vtime))
+		fair_vtime_now = vtime;
 }
 
 /* Give @cpu the first task of @dsq that it may run, if that is not @but. */

@@ -31,6 +31,7 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	note_pinned(pinned);
 	if (is_displaced(tctx, enq_flags) || has_waited_long(tctx, now))
 		enq_flags |= SCX_ENQ_HEAD;
+	note_waiting(tctx, dsq);
 	scx_bpf_dsq_insert(p, dsq, within_quota(tctx, credit_left(inv)), enq_flags);
 	if (!kick_idle_cpu(p, pinned))
 		preempt_fair_cpu(p, pinned);
@@ -91,7 +92,7 @@ static void check_head(u64 dsq, u64 now)
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
-	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+	if (!queue_length(dsq))
 		return;
 	p = first_of(dsq);
 	tctx = p ? try_lookup_task_ctx(p) : NULL;
@@ -152,17 +153,24 @@ __verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 
 	bpf_for_each(scx_dsq, p, filter, 0) {
 		struct task_ctx *tctx = try_lookup_task_ctx(p);
+		u64 turn;
+		u32 before;
 
 		if (++looked_at > RELIEVE_BATCH || !tctx)
 			break;
 		if (!must_go_to_fair(tctx, late, now))
 			break;
 		tctx->turn = TURN_FAIR;
-		fair_join(p, tctx);
-		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, fair_turn_ns(fair_waiting()));
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_vtime_of(p, tctx, fair_waiting()));
-		if (scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
-			count(is_in_debt(tctx) ? SFS_IN_DEBT : SFS_RELIEVED);
+		turn = fair_turn_of(tctx, fair_waiting());
+		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, turn);
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_place(p, tctx, turn));
+		before = note_waiting(tctx, fair);
+		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
+			undo_waiting(tctx, fair, before);
+		else if (is_in_debt(tctx))
+			note_denied(tctx);
+		else
+			count(SFS_RELIEVED);
 	}
 	return 0;
 }

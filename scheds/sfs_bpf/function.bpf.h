@@ -13,14 +13,18 @@ struct {
 	__type(value, struct sfs_function);
 } functions SEC(".maps");
 
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+#define FNV_BASIS	0xcbf29ce484222325ULL
+#define FNV_PRIME	0x100000001b3ULL
+
 /* Mix the 16 bytes of a program's name into @hash (FNV-1a, in words). */
 static u64 mix_name(u64 hash, const char *name)
 {
 	const u64 *words = (const u64 *)name;
 
-	hash = (hash ^ words[0]) * 0x100000001b3ULL;
+	hash = (hash ^ words[0]) * FNV_PRIME;
 	hash ^= hash >> 29;
-	hash = (hash ^ words[1]) * 0x100000001b3ULL;
+	hash = (hash ^ words[1]) * FNV_PRIME;
 	return hash ^ hash >> 32;
 }
 
@@ -33,19 +37,39 @@ static void read_names(struct task_struct *p, char *comm, char *parent)
 	bpf_probe_read_kernel_str(parent, 16, BPF_CORE_READ(p, real_parent, comm));
 }
 
-/* Return the identity of the function that @p works for. */
+/*
+ * The programs of one tenant have so many identities at most: it names them as it likes, and
+ * as many as it likes, and there is room for a number of functions only. Two of its programs
+ * may share what is learned; of a dozen, two do in one case of sixty.
+ */
+#define TENANT_IDENTITIES	4096
+
+/* Return a number for what the platform calls @p's tenant, or 0 (share.bpf.h). */
+u64 name_of_tenant(struct task_struct *p __arg_trusted);
+
+/*
+ * Return the identity of the function that @p works for. That of a program is one within the
+ * function whose sandbox it runs in, or within its tenant: names are cheap, and whoever takes
+ * that of another's program must neither share nor spoil what is known of it.
+ */
 static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
 {
 	struct sandbox *sandbox = NULL;
-	u64 names[4];
+	u64 names[4], hash, whose;
 
-	if (identity == SFS_IDENTITY_SANDBOX && tctx->sandbox)
+	if (tctx->sandbox)
 		sandbox = bpf_map_lookup_elem(&sandboxes, &tctx->sandbox);
-	if (sandbox)
+	if (sandbox && identity == SFS_IDENTITY_SANDBOX)
 		return sandbox->function;
 	read_names(p, (char *)names, (char *)&names[2]);
-	return (mix_name(mix_name(0xcbf29ce484222325ULL, (char *)names), (char *)&names[2]) &
-		~(SFS_FUNCTION_NAMED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
+	hash = mix_name(mix_name(FNV_BASIS, (char *)names), (char *)&names[2]);
+	whose = sandbox ? sandbox->function : name_of_tenant(p);
+	if (whose) {
+		names[0] = whose;
+		names[1] = hash % TENANT_IDENTITIES;
+		hash = mix_name(FNV_BASIS, (char *)names);
+	}
+	return (hash & ~(SFS_FUNCTION_NAMED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
 }
 
 /* Measured service times on their way to the loader. */
@@ -57,13 +81,17 @@ struct {
 /* Completions for which the loader is woken up; it fetches fewer once a second. */
 #define COMPLETION_BATCH	256
 
+/* Return true if tenant @id may have something reported at @now (share.bpf.h). */
+bool may_report(u64 id, u64 now);
+
 /* Tell the loader what an invocation has needed, to learn from. */
-static void report_service(struct task_struct *p, u64 function, u64 service_ns)
+static void report_service(struct task_struct *p, u64 function, u64 service_ns, bool counted)
 {
 	struct sfs_completion completion = {
 		.function = function,
 		.service_ns = service_ns,
 		.killed = (p->exit_code & 0x7f) != 0,
+		.counted = counted,
 	};
 	u64 waiting = bpf_ringbuf_query(&completions, BPF_RB_AVAIL_DATA);
 	u64 flags = waiting < COMPLETION_BATCH * sizeof(completion) ? BPF_RB_NO_WAKEUP :
@@ -74,17 +102,18 @@ static void report_service(struct task_struct *p, u64 function, u64 service_ns)
 }
 
 /*
- * Publish that an invocation of @function, served by @p, has ended. Counts are
+ * Publish that @inv, served by @p, has ended. Counts are
  * exact; of two invocations that end at the same time, the maximum of one may be
  * lost.
  */
-static void publish_service(struct task_struct *p, const struct task_ctx *tctx, u64 function,
-			    u64 service_ns, bool demoted)
+static void publish_service(struct task_struct *p, const struct task_ctx *tctx,
+			    const struct invocation *inv, u64 service_ns, bool demoted)
 {
+	u64 function = inv->function;
 	struct sfs_function *f = bpf_map_lookup_elem(&functions, &function);
 
-	if (policy == SFS_POLICY_LEARNED)
-		report_service(p, function, service_ns);
+	if (policy == SFS_POLICY_LEARNED && may_report(tctx->tenant, clock_now()))
+		report_service(p, function, service_ns, inv->counted);
 	if (!f) {
 		struct sfs_function fresh = {};
 

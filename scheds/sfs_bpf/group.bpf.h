@@ -52,8 +52,18 @@ struct share {
 	u64 usable_ns;		/* CPU time that its tasks could have used and was not due: the same */
 	u64 weight;		/* that `sharing` has of it; 0: it has nothing to run; exchanged */
 	s64 runnable;		/* tasks; added to atomically */
+	u64 line;		/* where its next turn in FAIR may begin, on FAIR's virtual clock; atomic */
 	u64 window;		/* of arrivals: that which `arrivals` is of; racy, as that is */
 	u32 arrivals;		/* of it, in that window */
+	u32 reports;		/* of it, in that second: the same */
+	u64 second;
+	/* For whoever asks (docs/tenants.md), added to atomically: CPU time that it has had, and
+	 * of that in FILTER or by rank; invocations begun, and times that one with credit was
+	 * queued in FAIR for a debt. */
+	u64 used_ns;
+	u64 filter_ns;
+	u64 granted;
+	u64 denied;
 };
 
 /*
@@ -69,6 +79,7 @@ struct group {
 	u64 tenant;		/* whose share it uses: id of itself, or of one above it */
 	struct share share;	/* if it is a tenant */
 	bool is_tenant;		/* functions have run in it */
+	u64 name;		/* of its path, without a number at the end of each; 0: the root's */
 	u32 weight;		/* 100 is the default */
 	u32 counted;		/* weight that the parent's `active` has of it */
 	s64 active;		/* sum of the weights of what is active in it */
@@ -110,6 +121,7 @@ struct {
 
 static volatile u32 nr_limited;		/* groups with a quota */
 static volatile u32 limits_generation = 1; /* counts the changes of quotas */
+static volatile u64 root_group;		/* id; it has neither weight nor quota */
 
 static struct group *lookup_group(u64 id)
 {
@@ -150,6 +162,23 @@ __verified_once u64 group_of(struct task_struct *p __arg_trusted)
 		return g->counts_as;
 	BPF_CORE_READ_INTO(&address, p, sched_task_group);
 	return nearest_group(address);
+}
+
+/* Return the same, from the task's note of it if that holds. With @p's run queue locked. */
+static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 generation = groups_generation;
+	u64 address;
+
+	if (!bpf_core_field_exists(p->sched_task_group))
+		return 0;
+	address = (u64)p->sched_task_group;
+	if (tctx->group_address != address || tctx->groups_generation != generation) {
+		tctx->group = group_of(p);
+		tctx->group_address = address;
+		tctx->groups_generation = generation;
+	}
+	return tctx->group;
 }
 
 /* ------------------------------------------------------------------ weight
@@ -201,16 +230,18 @@ static void join_group(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (tctx->active_group)
 		return;
-	tctx->active_group = group_of(p);
+	tctx->active_group = noted_group(p, tctx);
 	tctx->active_weight = p->scx.weight;
-	activate(tctx->active_group, tctx->active_weight);
+	if (tctx->active_group != root_group)
+		activate(tctx->active_group, tctx->active_weight);
 }
 
 static void leave_group(struct task_ctx *tctx)
 {
 	if (!tctx->active_group)
 		return;
-	deactivate(tctx->active_group, tctx->active_weight);
+	if (tctx->active_group != root_group)
+		deactivate(tctx->active_group, tctx->active_weight);
 	tctx->active_group = 0;
 }
 
@@ -248,7 +279,10 @@ __verified_once u64 weight_in_group(u64 id, u64 weight)
 /* Return the weight of @p in FAIR: FAIR_WEIGHT is the default. */
 static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	return weight_in_group(tctx->active_group, (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100);
+	u64 weight = (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100;
+
+	return tctx->active_group == root_group ? weight :
+	       weight_in_group(tctx->active_group, weight);
 }
 
 /* --------------------------------------------------------------- bandwidth */
@@ -264,7 +298,7 @@ static void update_limit(struct task_struct *p, struct task_ctx *tctx)
 		tctx->limit = 0;
 		return;
 	}
-	id = group_of(p);
+	id = noted_group(p, tctx);
 	if (id == tctx->limit_group && generation == tctx->limit_generation)
 		return;
 	tctx->limit_group = id;
@@ -592,6 +626,54 @@ static u64 group_above(struct cgroup *cgrp)
 	return 0;
 }
 
+/* A name of a group has no more bytes: NAME_MAX. */
+#define MAX_NAME	255
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/*
+ * Mix the name at @address into @hash, without a number at its end and what is before that:
+ * resize-7 and resize-12 are groups of one function.
+ */
+__verified_once u64 mix_group_name(u64 address, u64 hash)
+{
+	u64 stem = 0;
+	bool ends_in_number = false;
+	int i;
+
+	__sink(hash);
+	bpf_for(i, 0, MAX_NAME) {
+		char c = 0;
+
+		if (bpf_probe_read_kernel(&c, 1, (void *)(address + i)) || !c)
+			break;
+		if (c == '-' || c == '_' || c == '.') {
+			stem = i ? hash : 0;
+			ends_in_number = false;
+		} else if (is_digit(c)) {
+			ends_in_number = stem;
+		} else {
+			stem = 0;
+			ends_in_number = false;
+		}
+		hash = (hash ^ (u8)c) * FNV_PRIME;
+	}
+	return ends_in_number ? stem : hash;
+}
+
+/* Return a number for the path of @cgrp, whose parent has @above. */
+static u64 name_group(struct cgroup *cgrp, u64 above)
+{
+	u64 address = (u64)BPF_CORE_READ(cgrp, kn, name);
+
+	if (!cgrp->level)
+		return 0;
+	return mix_group_name(address, ((above ?: FNV_BASIS) ^ '/') * FNV_PRIME) ?: 1;
+}
+
 /* A group that cannot be kept for want of memory shares with its parent's tasks, within
  * their quota: better than that it cannot be made. */
 static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
@@ -599,11 +681,15 @@ static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 	struct group fresh = { .weight = args->weight ?: 100 }, *g, *parent;
 	u64 id = cgrp->kn->id;
 
+	if (!cgrp->level)
+		root_group = id;
+	__sync_fetch_and_add(&groups_generation, 1);
 	fresh.counts_as = id;
 	fresh.parent = group_above(cgrp);
 	parent = lookup_group(fresh.parent);
 	if (parent && cgrp->level > MAX_GROUP_DEPTH)
 		fresh.counts_as = parent->counts_as;
+	fresh.name = name_group(cgrp, parent ? parent->name : 0);
 	fresh.tenant = fresh.counts_as;
 	if (parent && (parent->is_tenant || parent->tenant != fresh.parent))
 		fresh.tenant = parent->tenant;
@@ -626,6 +712,7 @@ static void remove_group(u64 id)
 {
 	struct group *g = lookup_group(id);
 
+	__sync_fetch_and_add(&groups_generation, 1);
 	if (!g)
 		return;
 	if (g->quota_ns)

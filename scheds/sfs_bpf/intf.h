@@ -32,6 +32,9 @@ typedef long long s64;
 /* CPUs that have a place in arrays; those beyond share the places of others. */
 #define SFS_MAX_CPUS 1024
 
+/* Times at which schedulers were loaded, as far as the loader knows. */
+#define SFS_MAX_SPANS 16
+
 /* Shards of FILTER. */
 #define SFS_MAX_SHARDS 64
 
@@ -56,6 +59,12 @@ enum sfs_boundary {
 	SFS_BOUNDARY_RECEIVE = 1 << 3,	/* a receive returns data that was waited for */
 	SFS_BOUNDARY_HINT = 1 << 4,	/* the platform says so */
 	SFS_BOUNDARY_IDLE = 1 << 5,	/* the unit wakes up after a long sleep */
+};
+
+/* From when to when a scheduler was loaded, in ns of CLOCK_MONOTONIC; up to 0: no span. */
+struct sfs_span {
+	u64 from;
+	u64 to;
 };
 
 /* What tells a function, unless a hint names it. */
@@ -96,7 +105,7 @@ struct sfs_completion {
 	u64 function;	/* identity */
 	u64 service_ns;	/* CPU time that it has used */
 	u32 killed;	/* a signal ended it: it may have needed more */
-	u32 pad;
+	u32 counted;	/* it is one of those by which what nothing is known of is judged */
 };
 
 /* Hints applied in one go. */
@@ -174,6 +183,7 @@ enum sfs_counter {
 	SFS_FILTER_DELAY_NS,	/* sum of the queueing delays of these */
 	SFS_FAIR_TURNS_DUE,	/* FAIR turns given because FAIR had waited long enough */
 	SFS_IN_DEBT,		/* times that work with credit went to FAIR since its tenant was in debt */
+	SFS_UNLEARNED,		/* invocations that are not learned from since their tenant has very many */
 	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
 	SFS_GUARDED,		/* times that a task was put first since it had waited very long */
 	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */

@@ -87,7 +87,7 @@ static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
 		if (inv->counted)
 			sample_credit_used(used);
 	}
-	publish_service(p, tctx, inv->function, used, !in_credit);
+	publish_service(p, tctx, inv, used, !in_credit);
 }
 
 /*

@@ -184,20 +184,13 @@ __verified_once bool head_waits_for(u64 dsq, s32 cpu)
 	struct task_struct *head;
 	bool may;
 
-	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+	if (!queue_length(dsq))
 		return false;
 	bpf_rcu_read_lock();
 	head = first_of(dsq);
 	may = head && bpf_cpumask_test_cpu(cpu, head->cpus_ptr);
 	bpf_rcu_read_unlock();
 	return may;
-}
-
-static u32 queue_length(u64 dsq)
-{
-	s32 queued = scx_bpf_dsq_nr_queued(dsq);
-
-	return queued > 0 ? queued : 0;
 }
 
 /* Return false if nothing waits in @cpu's own queues, as is usual: its note of that costs less
@@ -221,7 +214,7 @@ static u64 head_wait(u64 dsq, u64 now)
 	struct task_struct *p;
 	struct task_ctx *tctx;
 
-	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
+	if (!queue_length(dsq))
 		return 0;
 	p = first_of(dsq);
 	if (!p)

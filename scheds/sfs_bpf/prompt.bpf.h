@@ -37,6 +37,11 @@
  * use no more than this between two sleeps, on average. */
 #define PROMPT_SHORT_NS		(2 * NSEC_PER_MSEC)
 
+/* What a new process is taken to have used: three short runs make a daemon of it, one does not. A
+ * function may sleep once as it begins, for a page, and then keep a CPU from daemons for a whole
+ * turn, and on all CPUs at once, if many begin together. */
+#define PROMPT_FIRST_NS		(2 * PROMPT_SHORT_NS)
+
 /* Add to @bucket what it has got since it was last looked at. */
 static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
 {
@@ -215,8 +220,10 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 	return true;
 }
 
-/* So many CPUs are looked at, besides that of the task, for one to preempt. */
-#define CPUS_LOOKED_AT	2
+/* So many CPUs are looked at, besides that of the task, for one to preempt. Each look is for
+ * the next one of those that the task may use, so on small machines all are looked at: a wake-up
+ * that finds none waits for the next tick of any. */
+#define CPUS_LOOKED_AT	8
 
 /*
  * Return the CPU that @p is to have: its own, where its data is and where, most often, the
@@ -287,20 +294,57 @@ static bool short_turn_waiting(s32 cpu)
 	return head_waits_for(DSQ_SYSTEM, cpu) || head_waits_for(DSQ_PROMPT, cpu);
 }
 
+/* The task, whose turn is short, waits in @cpu's local queue, where no other CPU looks, though
+ * something else may run there. */
+static void note_first(struct task_ctx *tctx, s32 cpu)
+{
+	tctx->first_on = cpu + 1;
+	__sync_fetch_and_add(&lookup_cpu_ctx(cpu)->nr_first, 1);
+}
+
+/* The task does not wait there, or not any more. */
+static void note_first_no_more(struct task_ctx *tctx)
+{
+	u32 on = tctx->first_on;
+
+	if (!on)
+		return;
+	tctx->first_on = 0;
+	__sync_fetch_and_sub(&lookup_cpu_ctx(on - 1)->nr_first, 1);
+}
+
+/*
+ * Return true if somebody waits first in the local queue of @cctx's CPU, on which this runs.
+ * insert_first() ends the turn there. But the kernel looks into the local queue before it asks
+ * dispatch(), which unlocks the run queue to fetch a task from another one: what comes in that
+ * moment finds nothing to preempt, and what dispatch() then lets go on would keep the CPU for a
+ * turn, up to all of its credit.
+ */
+static bool first_waiting(const struct cpu_ctx *cctx)
+{
+	return cctx->nr_first && queue_length(SCX_DSQ_LOCAL);
+}
+
 /*
  * Return true if the task, which runs on @cpu, has another prompt turn and nobody waits for
- * it. It should not even end its turn then: what it has displaced is in the local queue, so
+ * it. (insert_first() ends the turn as well, but a tick that was due before the CPU has seen
+ * that would give it another, again and again: a worker of the kernel was seen to wait for
+ * 25 ms.) It should not even end its turn then: what it has displaced is in the local queue, so
  * the kernel picks that before it asks where this one goes, and this one would wait for the
  * rest of an invocation.
  */
 static bool prompt_goes_on(const struct task_ctx *tctx, s32 cpu)
 {
-	return tctx->turn == TURN_PROMPT && is_prompt(tctx) && !short_turn_waiting(cpu);
+	return tctx->turn == TURN_PROMPT && is_prompt(tctx) && !lookup_cpu_ctx(cpu)->nr_first &&
+	       !short_turn_waiting(cpu);
 }
 
 /* Give @p, which may run on its CPU only, that CPU before all that wait there. */
-static void insert_first(struct task_struct *p, u64 slice, u64 enq_flags)
+static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	note_first(tctx, cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
 }
 
@@ -316,9 +360,10 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	tctx->queued_at = 0;
 	fair_leave(p, tctx);
 	if (pinned_cpu(p) >= 0) {
-		insert_first(p, slice, enq_flags);
+		insert_first(p, tctx, slice, enq_flags);
 		return;
 	}
+	note_waiting(tctx, DSQ_PROMPT);
 	scx_bpf_dsq_insert(p, DSQ_PROMPT, slice, enq_flags);
 	if (kick_idle_cpu(p, -1) || tctx->handed_over)
 		return;
@@ -330,7 +375,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 /* Give @cpu a daemon that waits for one that was kicked. Return true if there is one. */
 static bool prompt_dispatch(void)
 {
-	return scx_bpf_dsq_nr_queued(DSQ_PROMPT) > 0 && scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0);
+	return queue_length(DSQ_PROMPT) && scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0);
 }
 
 #endif /* __SFS_PROMPT_BPF_H */

@@ -115,8 +115,7 @@ static u64 attained(const struct invocation *inv)
  * guard. */
 static u64 longest_slice(void)
 {
-	s32 waiting = scx_bpf_dsq_nr_queued(DSQ_RANKED);
-	u64 share = fair_round_share(waiting > 0 ? waiting : 0);
+	u64 share = fair_round_share(queue_length(DSQ_RANKED));
 
 	return share < RANKED_SLICE_NS ? share : RANKED_SLICE_NS;
 }
@@ -277,6 +276,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
 	note_pinned(pinned);
+	note_waiting(tctx, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned));
 	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,
 				 tctx->queue_key, enq_flags);
 	if (cpu < 0) {
@@ -293,7 +293,7 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 {
 	struct task_struct *shared = NULL, *pinned = NULL;
 
-	if (scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0)
+	if (queue_length(DSQ_RANKED))
 		shared = first_of(DSQ_RANKED);
 	if (own_queue_length(cpu, DSQ_RANKED_CPU(cpu)))
 		pinned = first_of(DSQ_RANKED_CPU(cpu));
@@ -396,10 +396,10 @@ static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 /* Return true if functions wait for @cpu, in any queue. */
 __verified_once bool functions_wait(s32 cpu)
 {
-	return filter_waiting(cpu) || scx_bpf_dsq_nr_queued(DSQ_FAIR) > 0 ||
+	return filter_waiting(cpu) || queue_length(DSQ_FAIR) ||
 	       own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) ||
 	       (policy == SFS_POLICY_LEARNED &&
-		(scx_bpf_dsq_nr_queued(DSQ_RANKED) > 0 ||
+		(queue_length(DSQ_RANKED) ||
 		 own_queue_length(cpu, DSQ_RANKED_CPU(cpu))));
 }
 

@@ -48,9 +48,22 @@ static struct invocation *sandbox_invocation(u64 id)
 	return sandbox ? &sandbox->inv : NULL;
 }
 
+/* Return true if @p was started while a scheduler before this one was loaded. */
+static bool was_function(const struct task_struct *p)
+{
+	u32 i;
+
+	bpf_for(i, 0, SFS_MAX_SPANS) {
+		if (p->start_time >= past[i].from && p->start_time < past[i].to)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Return true if @p works for a function: it is in a sandbox or, if none were
- * asked for, was started since load. Kernel threads and the loader never do.
+ * asked for, was started since load, or under a scheduler before. Kernel threads and the
+ * loader never do.
  */
 static bool is_function(const struct task_struct *p, const struct task_ctx *tctx)
 {

@@ -20,7 +20,7 @@
  * functions), function (identity, what is published), filter, shard (FILTER on large
  * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
  * cpu.max), share (what each tenant is due), guard (against the kernel's watchdog),
- * placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
+ * queue (who waits where), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -33,6 +33,7 @@ char _license[] SEC("license") = "GPL";
 #include "sandbox.bpf.h"
 #include "function.bpf.h"
 #include "invocation.bpf.h"
+#include "queue.bpf.h"
 #include "placement.bpf.h"
 #include "group.bpf.h"
 #include "share.bpf.h"
@@ -86,7 +87,8 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
 	if (tctx->tenant && delta)
-		charge_tenant(tctx->tenant, delta, clock_now());
+		charge_tenant(tctx->tenant, delta, clock_now(),
+			      tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
@@ -125,7 +127,7 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 		return within_quota(tctx, tctx->slice);
 	if (turn == TURN_FILTER && inv)
 		return within_quota(tctx, credit_left(inv));
-	return within_quota(tctx, fair_turn_ns(waiting));
+	return fair_turn_of(tctx, waiting);
 }
 
 /* Return the group whose quota keeps @p from running, or 0. What is on its way out
@@ -147,18 +149,13 @@ static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
 		     const struct invocation *inv, u32 turn)
 {
-	u32 waiting = turn == TURN_FAIR ? fair_waiting() : 0;
-
 	tctx->turn = turn;
-	if (turn == TURN_FAIR) {
-		fair_join(p, tctx);
-		scx_bpf_task_set_dsq_vtime(p, fair_vtime_of(p, tctx, waiting));
-	} else {
-		fair_leave(p, tctx);
-	}
+	if (turn == TURN_FAIR)
+		return fair_take_turn(p, tctx);
+	fair_leave(p, tctx);
 	if (turn == TURN_RANKED && inv)
 		place(tctx, inv);
-	return turn_ns(turn, tctx, inv, waiting);
+	return turn_ns(turn, tctx, inv, 0);
 }
 
 /* Return true if something waits that @cpu should serve before functions. */
@@ -256,6 +253,7 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 		return cpu;
 	slice = take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
+	tctx->placed = true;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
 	return cpu;
 }
@@ -285,6 +283,25 @@ static void leave_runnable(struct task_ctx *tctx)
 		check_recovery(clock_now());
 }
 
+/*
+ * @p is on its way into the local queue of a CPU that idled when select_cpu() chose it. That
+ * does not lock the run queue: something may have begun to run there since. It gives the CPU
+ * back if @p goes before it.
+ */
+static void look_who_came_first(const struct task_struct *p, struct task_ctx *tctx)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx->runs || tctx->turn == TURN_FAIR)
+		return;
+	if (is_short_turn(tctx) && !cctx->is_short_turn)
+		note_first(tctx, cpu);
+	else if (!claim_fair_cpu(cpu))
+		return;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
 /* @p wants to run: a new invocation, a return from I/O, or only a change of its
  * attributes (only a return from I/O comes with SCX_ENQ_WAKEUP). */
 void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
@@ -304,6 +321,9 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 		count(SFS_SYSTEM_WAKEUPS);
 	else if (wakeup && has_credit(inv))
 		count(SFS_IO_RETURNS);
+	if (tctx->placed)
+		look_who_came_first(p, tctx);
+	tctx->placed = false;
 	join_runnable(p, tctx, inv);
 }
 
@@ -321,15 +341,17 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
 	if (pinned < 0 && kick_idle_cpu(p, -1)) {
+		note_waiting(tctx, DSQ_SYSTEM);
 		scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
 	if (cpu < 0 && stays) {
-		insert_first(p, SYSTEM_SLICE_NS, enq_flags);
+		insert_first(p, tctx, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
 	if (cpu < 0)
 		cpu = cpu_to_preempt(p);
+	note_waiting(tctx, DSQ_SYSTEM);
 	scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -339,7 +361,7 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
  * there is one. */
 static bool system_dispatch(void)
 {
-	return scx_bpf_dsq_nr_queued(DSQ_SYSTEM) > 0 && scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0);
+	return queue_length(DSQ_SYSTEM) && scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0);
 }
 
 /* Return true if the task has just come, or come back from a sleep: it has not been
@@ -366,8 +388,9 @@ static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
  * it. If only its own may run it, it waits there, and if the kernel has picked from that queue
  * already, without asking dispatch(), running() makes that one give the CPU back.
  */
-static void resume(struct task_struct *p, const struct task_ctx *tctx, u64 slice, u64 enq_flags)
+static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
+	u64 dsq = tctx->turn == TURN_SYSTEM ? DSQ_SYSTEM : DSQ_PROMPT;
 	s32 pinned = pinned_cpu(p);
 	struct cpu_ctx *cctx;
 
@@ -376,11 +399,12 @@ static void resume(struct task_struct *p, const struct task_ctx *tctx, u64 slice
 		return;
 	}
 	if (pinned < 0) {
-		scx_bpf_dsq_insert(p, tctx->turn == TURN_SYSTEM ? DSQ_SYSTEM : DSQ_PROMPT, slice,
-				   enq_flags | SCX_ENQ_HEAD);
+		note_waiting(tctx, dsq);
+		scx_bpf_dsq_insert(p, dsq, slice, enq_flags | SCX_ENQ_HEAD);
 		kick_idle_cpu(p, -1);
 		return;
 	}
+	note_first(tctx, pinned);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD);
 	cctx = lookup_cpu_ctx(pinned);
 	if (cctx)
@@ -401,6 +425,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 		return;
 	}
+	note_waits_no_more(tctx);	/* where it waited, if this is a change of its attributes */
+	note_first_no_more(tctx);
 	inv = lookup_invocation(p, tctx);
 	turn = next_turn(p, tctx, inv);
 	parked = must_park(p, tctx);
@@ -424,7 +450,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
 	} else {
 		if (has_credit(inv) && is_in_debt(tctx))
-			count(SFS_IN_DEBT);
+			note_denied(tctx);
 		fair_enqueue(p, tctx, enq_flags, now);
 	}
 	if (!parked)
@@ -457,7 +483,7 @@ static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
 	mark_fair_cpu(scx_bpf_task_cpu(p), fair && !due);
 	if (!fair)
 		return;
-	fair_running(p);
+	fair_running(p, scx_bpf_task_cpu(p));
 	if (!outside)
 		cctx->fair_served_at = now;
 	if (due)
@@ -470,11 +496,13 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 {
 	s32 cpu = scx_bpf_task_cpu(prev);
 
+	if (first_waiting(cctx))
+		return;		/* without a slice @prev is queued, and that one picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
 	cctx->was_asked = false;
 	cctx->is_short_turn = is_short_turn(tctx);
-	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, clock_now());
+	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->yielded = false;
@@ -535,9 +563,8 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 		to->vtime = tctx->queue_key;
 		to->ordered = true;
 	} else {
-		fair_join(p, tctx);
 		to->dsq = fair_queue_for(p, tctx, to->pinned);
-		to->vtime = fair_vtime_of(p, tctx, fair_waiting());
+		to->vtime = fair_place(p, tctx, to->slice_ns);
 		to->ordered = true;
 	}
 }
@@ -563,6 +590,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	tctx->waits_since = now;
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
+	note_waiting(tctx, to->dsq);	/* should the move fail, until it runs */
 }
 
 /* The same apart from the loop that asks for it. Return false if nothing is known of @p. */
@@ -670,6 +698,15 @@ static void relieve_queues(s32 cpu, u64 now)
 		put_debtors_back(DSQ_FAIR_CPU(cpu), now);
 }
 
+/* A CPU is about to idle, since nothing is counted that it could do. It asks the kernel itself
+ * before that: a count that is wrong must idle no CPU beside work that waits. */
+__verified_once int take_uncounted(void)
+{
+	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) || scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_OUTSIDE, 0) || scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_RANKED, 0) || scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
+}
+
 /* @cpu needs work; @prev is what it has run, if that still wants to run. */
 void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -682,6 +719,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	if (!cctx)
 		return;
 	cctx->was_asked = true;
+	cctx->asked_at = now;
 	wants_more = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	if (wants_more)
 		tctx = try_lookup_task_ctx(prev);
@@ -702,6 +740,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 	if (!fair_waits && filter_is_empty(cpu)) {
 		if (wants_more && !parked)
 			keep_last(prev, tctx, inv, cctx);
+		else
+			take_uncounted();
 		return;
 	}
 	relieve_queues(cpu, now);
@@ -736,7 +776,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev && tctx && !parked && !tctx->yielded &&
 	    (tctx->turn != TURN_RANKED || is_in_debt(tctx)) &&
-	    fair_keeps_cpu(fair_vtime_of(prev, tctx, fair_waiting()), cpu)) {
+	    fair_keeps_cpu(fair_next_vtime(prev, tctx), cpu)) {
 		keep_last(prev, tctx, inv, cctx);
 		return;
 	}
@@ -744,6 +784,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (wants_more && !parked)
 		keep_last(prev, tctx, inv, cctx);
+	else
+		take_uncounted();
 }
 
 /*
@@ -784,6 +826,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (!cctx)
 		return;
 	note_first_run(cctx, cpu);
+	cctx->runs = true;
 	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	begin_fair_turn(p, tctx, cctx, fair, now);
@@ -800,6 +843,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	}
 	if (tctx->turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
+	note_waits_no_more(tctx);
+	note_first_no_more(tctx);
 	tctx->queued_at = 0;
 	tctx->stopped_on = -1;
 	tctx->waits_since = 0;
@@ -813,7 +858,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tctx,
 			 const struct invocation *inv, struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
-	if (!is_short_turn(tctx) && short_turn_waiting(cpu))
+	if (!is_short_turn(tctx) && (short_turn_waiting(cpu) || first_waiting(cctx)))
 		return true;
 	if (!is_short_turn(tctx) && !cctx->turn_is_due && outside_is_due(cpu, cctx, now))
 		return true;
@@ -894,6 +939,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	struct invocation *inv;
 
 	mark_fair_cpu(cpu, false);
+	cctx->runs = false;
 	if (!tctx)
 		return;
 	if (tctx->turn == TURN_RANKED) {
@@ -950,6 +996,8 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 
 	if (!tctx)
 		return;
+	note_waits_no_more(tctx);
+	note_first_no_more(tctx);
 	leave_runnable(tctx);
 }
 
@@ -979,8 +1027,10 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 	if (!tctx)
 		return 0;
 	tctx->stopped_on = -1;
+	tctx->usual_ns = args->fork ? PROMPT_FIRST_NS : 0;
 	tctx->fresh = args->fork;
-	tctx->forked = args->fork;
+	tctx->found = !args->fork && was_function(p);
+	tctx->forked = args->fork || tctx->found;
 	if (unit == SFS_UNIT_CGROUP)
 		return 0;	/* it joins its sandbox when it first runs */
 
@@ -1056,15 +1106,20 @@ void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us
 static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	u32 waiting = fair_waiting();
+	u32 waiting = fair_waiting(), before;
+	u64 turn;
 
-	if (tctx) {
-		tctx->turn = TURN_FAIR;
-		fair_join(p, tctx);
-	}
-	scx_bpf_dsq_move_set_slice(it, fair_turn_ns(waiting));
-	scx_bpf_dsq_move_set_vtime(it, fair_vtime_of(p, tctx, waiting));
-	return scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0);
+	if (!tctx)
+		return false;
+	tctx->turn = TURN_FAIR;
+	turn = fair_turn_of(tctx, waiting);
+	scx_bpf_dsq_move_set_slice(it, turn);
+	scx_bpf_dsq_move_set_vtime(it, fair_place(p, tctx, turn));
+	before = note_waiting(tctx, DSQ_FAIR);
+	if (scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0))
+		return true;
+	undo_waiting(tctx, DSQ_FAIR, before);
+	return false;
 }
 
 /* Move one task from FAIR to FILTER, if it has credit. A task that another CPU
@@ -1073,13 +1128,20 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv = tctx ? lookup_invocation(p, tctx) : NULL;
+	u32 before;
+	u64 dsq;
 
 	if (!tctx || !inv || !has_credit(inv) || is_in_debt(tctx))
 		return false;
 	tctx->turn = TURN_FILTER;
 	tctx->queued_at = now;
 	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
-	return scx_bpf_dsq_move(it, p, shard_queue_for(p), 0);
+	dsq = shard_queue_for(p);
+	before = note_waiting(tctx, dsq);
+	if (scx_bpf_dsq_move(it, p, dsq, 0))
+		return true;
+	undo_waiting(tctx, dsq, before);
+	return false;
 }
 
 /* Move tasks from one shard to FAIR, a batch at most. Return how many. */

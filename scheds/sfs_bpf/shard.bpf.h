@@ -21,7 +21,6 @@
 #define DSQ_FILTER_SHARD(shard)	(DSQ_FILTER | (shard))
 
 /* The shard of each CPU: by the loader, before load. */
-const volatile u32 nr_shards = 1;
 const volatile u8 cpu_shards[SFS_MAX_CPUS];
 
 static u32 shard_of(s32 cpu)

@@ -43,6 +43,20 @@
 /* So long after a tenant was in debt, heads of queues are looked at for those of some. */
 #define SHARE_MEMORY_NS		(100 * NSEC_PER_MSEC)
 
+/* Invocations of a tenant that are learned from in a second. */
+#define SHARE_REPORTS	4096
+
+/* So few tasks of a tenant all have a turn soon. Of more than that, each has one of a tick or
+ * more. */
+#define SHARE_FEW		32
+#define SHARE_LEAST_TURN_NS	(4 * NSEC_PER_MSEC)
+
+/* A turn ends at a tick: so much later than it should, at most. */
+#define SHARE_TICK_NS		(4 * NSEC_PER_MSEC)
+
+/* A tenant's line may be so many turns ahead, beyond those of its tasks. */
+#define SHARE_TURNS_AHEAD	2
+
 /* More of the clock than this is due to nobody at once: a product of it and of the highest
  * weight fits. */
 #define SHARE_CLOCK_MOST	(8 * NSEC_PER_SEC)
@@ -61,10 +75,23 @@ static struct {
 static u64 tenant_of(struct task_struct *p, const struct task_ctx *tctx)
 {
 	struct group *g = only_sandboxes ? lookup_group(tctx->sandbox) : NULL;
+	u64 id = tctx->active_group;
 
+	if (!g && id == root_group)
+		return 0;
 	if (!g)
-		g = lookup_group(group_of(p));
+		g = lookup_group(id ?: group_of(p));
 	return g && g->parent ? g->tenant : 0;
+}
+
+/* Return a number for what the platform calls @p's tenant, where no sandboxes were asked for:
+ * the path of its group. 0: it has none. */
+__verified_once u64 name_of_tenant(struct task_struct *p __arg_trusted)
+{
+	struct group *g = lookup_group(group_of(p));
+
+	g = g && g->parent ? lookup_group(g->tenant) : NULL;
+	return g ? g->name : 0;
 }
 
 /* Return the weight of group @id among all of the machine: FAIR_WEIGHT is the default. */
@@ -214,8 +241,8 @@ __verified_once int leave_tenant(u64 id, u64 now)
 	return 0;
 }
 
-/* A task of tenant @id has used @delta of CPU time. */
-__verified_once int charge_tenant(u64 id, u64 delta, u64 now)
+/* A task of tenant @id has used @delta of CPU time, in FILTER or by rank if it was @early. */
+__verified_once int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 {
 	struct group *g = lookup_group(id);
 	u64 weight, debt_at = sharing.debt_at;
@@ -223,7 +250,14 @@ __verified_once int charge_tenant(u64 id, u64 delta, u64 now)
 
 	if (!g)
 		return 0;
+	__sync_fetch_and_add(&g->share.used_ns, delta);
 	weight = tenant_weight(id);
+	if (early) {
+		__sync_fetch_and_add(&g->share.filter_ns, delta);
+		/* A turn that is not over when the last token is used: it is paid for in FAIR. */
+		if (g->share.tokens_ns < 0)
+			__sync_fetch_and_add(&g->share.line, delta * FAIR_WEIGHT / weight);
+	}
 	update_weight(&g->share, weight);
 	total = sharing.weight;
 	if (total > 0)
@@ -246,16 +280,19 @@ static void join_share(struct task_struct *p, struct task_ctx *tctx)
 		join_tenant(tctx->tenant, clock_now());
 }
 
+static void cancel_turn(struct task_ctx *tctx);
+
 static void leave_share(struct task_ctx *tctx)
 {
 	if (!tctx->tenant)
 		return;
+	cancel_turn(tctx);
 	leave_tenant(tctx->tenant, clock_now());
 	tctx->tenant = 0;
 }
 
 /* Return the debt of the task's tenant, in ns of CPU time. A tenant that is alone has none. */
-static u64 debt_of(const struct task_ctx *tctx)
+__verified_once u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
 {
 	struct group *g = lookup_group(tctx->tenant);
 	s64 tokens;
@@ -285,17 +322,138 @@ static bool is_in_debt(const struct task_ctx *tctx)
 }
 
 /*
- * Return true if an invocation of @p's that begins now is one by which S and overload are
- * judged. Boundaries cost little: a tenant that makes tens of thousands a second would have S
+ * A tenant's line in FAIR. Each turn that a task of it is queued for takes a place behind those
+ * that were there before: what the turn comes to by the weight of the tenant, not of the
+ * task. So a thousand tasks of one have in a round what one task of another has. (Start-time
+ * fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996.) Places are given for whole turns; what a
+ * task has not used of its own is given back when it wants no CPU any more or is queued anew.
+ */
+
+/* Give back to @s, of @weight, what the task has not used of its turn in FAIR; take what it has
+ * used beyond that. */
+static void settle_turn(struct share *s, struct task_ctx *tctx, u64 weight)
+{
+	s64 left = tctx->booked_ns;
+	u64 line = (u64)(left < 0 ? -left : left) * FAIR_WEIGHT / weight;
+
+	tctx->booked_ns = 0;
+	__sync_fetch_and_add(&s->line, left < 0 ? line : -line);
+}
+
+/* Return how far FAIR's virtual time goes in fair shares while all tenants together use @delta
+ * of CPU time. */
+static u64 vtime_of_all(u64 delta)
+{
+	s64 total = sharing.weight;
+
+	return total > 0 ? delta * FAIR_WEIGHT / (u64)total : 0;
+}
+
+/*
+ * Return where the line of @s, of @weight, goes on, whose present virtual time is @vtime_now.
+ * Not farther behind than a turn of its own, or so much as goes by while each CPU has one. Not
+ * farther ahead than its tasks have turns, and some more: what it has had of CPUs that nobody
+ * else could use is not held against it.
+ */
+static u64 clamp_line(const struct share *s, u64 weight, u64 vtime_now)
+{
+	u64 turn = fair_slice_ns * FAIR_WEIGHT / weight, line = s->line;
+	u64 saved_up = vtime_of_all(fair_slice_ns * nr_function_cpus);
+	s64 runnable = s->runnable;
+	u64 turns = runnable > 0 ? (u64)runnable + runnable / 4 : 0;
+
+	if (saved_up < turn)
+		saved_up = turn;
+	if (time_before(line, vtime_now - saved_up))
+		return vtime_now - saved_up;
+	turns += SHARE_TURNS_AHEAD;
+	if (time_after(line, vtime_now + turns * turn))
+		return vtime_now + turns * turn;
+	return line;
+}
+
+/*
+ * The task is to have a turn of @turn in FAIR. Return the virtual time before which it must
+ * not begin, which is @vtime_now at present; the next one of the tenant may begin after it. 0:
+ * it has no tenant.
+ */
+__verified_once u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 vtime_now)
+{
+	struct group *g = lookup_group(tctx->tenant);
+	u64 weight, line, clamped;
+
+	if (!g)
+		return 0;
+	weight = g->share.weight ?: FAIR_WEIGHT;
+	settle_turn(&g->share, tctx, weight);
+	turn += SHARE_TICK_NS;
+	tctx->booked_ns = turn;
+	line = g->share.line;
+	clamped = clamp_line(&g->share, weight, vtime_now);
+	if (clamped != line)
+		__sync_val_compare_and_swap(&g->share.line, line, clamped);
+	return __sync_fetch_and_add(&g->share.line, turn * FAIR_WEIGHT / weight);
+}
+
+/* Return where the line of the task's tenant would go on if it was queued now; 0: it has no
+ * tenant. */
+__verified_once u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_now)
+{
+	struct group *g = lookup_group(tctx->tenant);
+
+	return g ? clamp_line(&g->share, g->share.weight ?: FAIR_WEIGHT, vtime_now) : 0;
+}
+
+/* The task wants no turn in FAIR now. */
+static void cancel_turn(struct task_ctx *tctx)
+{
+	struct group *g = tctx->booked_ns ? lookup_group(tctx->tenant) : NULL;
+
+	if (g)
+		settle_turn(&g->share, tctx, g->share.weight ?: FAIR_WEIGHT);
+}
+
+/* Return how long a turn in FAIR may be for all tasks of the task's tenant to have one before
+ * the guard puts them first (guard.bpf.h), which asks for nobody's share; @turn, if that is
+ * shorter. */
+static u64 tenants_turn(const struct task_ctx *tctx, u64 turn)
+{
+	struct group *g = lookup_group(tctx->tenant);
+	s64 total = sharing.weight, runnable = g ? g->share.runnable : 0;
+	u64 most;
+
+	if (runnable <= SHARE_FEW || total <= 0)
+		return turn;
+	most = GUARD_WAIT_NS / 1000 * due_cpus(g->share.weight, total) / (u64)runnable;
+	if (most < SHARE_LEAST_TURN_NS)
+		most = SHARE_LEAST_TURN_NS;
+	return most < turn ? most : turn;
+}
+
+/* Work with credit is queued in FAIR, since its tenant is in debt. */
+static void note_denied(const struct task_ctx *tctx)
+{
+	struct group *g = lookup_group(tctx->tenant);
+
+	count(SFS_IN_DEBT);
+	if (g)
+		__sync_fetch_and_add(&g->share.denied, 1);
+}
+
+/*
+ * An invocation of @p's begins. Return true if it is one by which S and overload are judged. Boundaries cost little: a tenant that makes tens of thousands a second would have S
  * collapse for all. So beside others it has no more than half of each window of arrivals, and
  * S is at worst half of what it would be without that tenant; and in debt it has none.
  */
-static bool is_judged_by(struct task_struct *p, const struct task_ctx *tctx)
+static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 {
 	struct group *g = lookup_group(tctx->tenant ?: tenant_of(p, tctx));
 	u64 window = nr_arrivals / (iat_window ?: 1);
 
-	if (!g || sharing.weight <= (s64)g->share.weight)
+	if (!g)
+		return true;
+	__sync_fetch_and_add(&g->share.granted, 1);
+	if (sharing.weight <= (s64)g->share.weight)
 		return true;
 	if (g->share.window != window) {
 		g->share.window = window;
@@ -303,6 +461,27 @@ static bool is_judged_by(struct task_struct *p, const struct task_ctx *tctx)
 	}
 	return g->share.tokens_ns >= 0 &&
 	       __sync_fetch_and_add(&g->share.arrivals, 1) < (iat_window + 1) / 2;
+}
+
+/*
+ * Return true if tenant @id may have what an invocation has needed reported, to be learned
+ * from, at @now. So many a second are enough to learn from, and leave room for others'.
+ */
+__verified_once bool may_report(u64 id, u64 now)
+{
+	struct group *g = lookup_group(id);
+	u64 second = now / NSEC_PER_SEC;
+
+	if (!g)
+		return true;
+	if (g->share.second != second) {
+		g->share.second = second;
+		g->share.reports = 0;
+	}
+	if (__sync_fetch_and_add(&g->share.reports, 1) < SHARE_REPORTS)
+		return true;
+	count(SFS_UNLEARNED);
+	return false;
 }
 
 /* Return true if a tenant is in debt, or has been lately. */

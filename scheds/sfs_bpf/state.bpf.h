@@ -41,6 +41,10 @@
 #define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
 #define DSQ_OUTSIDE_CPU(cpu)	(0x600000000ULL | (u32)(cpu))
 
+/* The number of a queue that all CPUs share, from 1: what is above these bits of its id. */
+#define SHARED_SHIFT		16
+#define NR_SHARED		8
+
 /*
  * The one clock of this scheduler, CLOCK_MONOTONIC, for all that is compared with what
  * another context has noted: wake-ups, quotas, timers, hints. scx_bpf_now() would be
@@ -79,6 +83,9 @@ const volatile s32 loader_tgid;
 
 const volatile u32 nr_cpu_ids = 1;
 
+/* Queues that FILTER is split into (shard.bpf.h). */
+const volatile u32 nr_shards = 1;
+
 /* How functions are scheduled (enum sfs_policy_kind). */
 const volatile u32 policy = SFS_POLICY_SFS;
 
@@ -91,6 +98,10 @@ const volatile u32 identity = SFS_IDENTITY_COMM;
 /* Functions are what runs in the cgroups of the map `sandboxes`; otherwise every
  * process that has been started since load. */
 const volatile bool only_sandboxes;
+
+/* When schedulers before this one were loaded: what was started then was a function, and is
+ * one still, unless the sandboxes tell. */
+const volatile struct sfs_span past[SFS_MAX_SPANS];
 
 /* A unit that has slept for so long begins a new invocation (SFS_BOUNDARY_IDLE). */
 const volatile u64 idle_boundary_ns = 100 * NSEC_PER_MSEC;
@@ -152,7 +163,13 @@ static struct {
 	volatile u64 sharing_clock __attribute__((aligned(64)));
 	volatile s64 present __attribute__((aligned(64)));	/* function tasks that want to run */
 	volatile s64 demand __attribute__((aligned(64)));	/* on FILTER: those with credit left */
+	/* Tasks that wait in each shared queue, whose lock is as contended (queue.bpf.h). */
+	volatile s64 waiting[NR_SHARED] __attribute__((aligned(64)));
+	volatile u64 unknown;	/* bits of those that a task without a context has been in */
 } often;
+
+/* Counts the groups of the CPU controller that have come and gone. */
+static volatile u32 groups_generation = 1;
 
 /* By this side; the loader reads them. */
 volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
@@ -255,22 +272,30 @@ struct task_ctx {
 	u64 slice_end;		/* CPU time of the invocation at which that is */
 	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */
 	u64 fair_weight;	/* in FAIR, FAIR_WEIGHT is the default */
+	s64 booked_ns;		/* of its tenant's line in FAIR, and not used yet (share.bpf.h) */
 	u64 active_group;	/* that counts it as active; 0: none */
+	u64 group;		/* of the CPU controller; holds for the address of the kernel's */
+	u64 group_address;	/* group and the generation below */
 	u64 tenant;		/* whose tokens it uses while it is runnable; 0: nobody's */
 	u64 limit;		/* nearest group with a quota; 0: none */
 	u64 limit_group;	/* the group, and the generation, for which */
 	u32 limit_generation;	/* `limit` holds */
+	u32 groups_generation;	/* for which `group` holds */
 	u32 active_weight;	/* with which it is counted */
 	u32 turn;		/* enum turn */
 	u32 seq;		/* invocation that the CPU times above are of */
 	u32 rank;
 	u32 sandbox_generation;	/* for which `sandbox` holds */
 	u32 in_update;		/* update_sandbox() is at work; exchanged */
+	u32 queue;		/* number of the shared queue that counts it, or 0; exchanged */
 	s32 stopped_on;		/* CPU that it was taken off while runnable, or -1 */
+	u32 first_on;		/* 1 + the CPU whose nr_first counts it; 0: none */
 	bool fresh;		/* forked, but not seen runnable */
-	bool forked;		/* since load */
+	bool forked;		/* since load, or while a scheduler before was loaded */
+	bool found;		/* the latter, and not woken up since load */
 	bool has_left;		/* its invocation, at its end */
 	bool met;		/* by select_cpu(), at this wake-up */
+	bool placed;		/* by select_cpu() in the local queue of an idle CPU */
 	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in often.demand */
@@ -314,6 +339,7 @@ static bool has_waited_long(const struct task_ctx *tctx, u64 now)
  */
 struct cpu_ctx {
 	u64 fair_served_at;	/* when functions in FAIR last had this CPU, or what was due */
+	u64 asked_at;		/* when dispatch() was last called */
 	u64 fair_looked_at;	/* when dispatch() last looked in vain for what is due in FAIR */
 	u64 outside_used_ns;	/* by what is no function, and not charged to the bucket yet */
 	bool next_turn_is_due;	/* dispatch() has chosen one that goes before FILTER */
@@ -322,28 +348,25 @@ struct cpu_ctx {
 	bool may_have_own;	/* something may wait in this CPU's own queues */
 	bool was_asked;		/* dispatch() has been called since something began to run */
 	bool has_run;		/* something, since this scheduler was loaded */
+	bool runs;		/* a task of ours has it */
 	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
 	bool is_taken;		/* a real-time task has displaced ours; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */
+	u32 nr_first;		/* short turns in its local queue that its tick must look for; atomic */
 	/* What prompt turns, and turns from DSQ_OUTSIDE, may have of this CPU. Filled and
 	 * emptied by several CPUs at a time without a lock: a lost update is a turn more or
 	 * less. */
 	struct token_bucket prompt;
-};
+} __attribute__((aligned(64)));
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct cpu_ctx);
-} cpu_ctxs SEC(".maps");
+/* An array, not a map: nearly every callback looks some of it up, which costs a call into the
+ * kernel each time with a map. */
+static struct cpu_ctx cpu_ctxs[SFS_MAX_CPUS];
 
 static struct cpu_ctx *lookup_cpu_ctx(s32 cpu)
 {
-	u32 zero = 0;
-
-	return bpf_map_lookup_percpu_elem(&cpu_ctxs, &zero, cpu);
+	return &cpu_ctxs[cpu & (SFS_MAX_CPUS - 1)];
 }
 
 /*

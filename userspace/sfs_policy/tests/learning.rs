@@ -333,3 +333,25 @@ fn what_is_known_can_be_read() {
     let rank = learner.functions().next().unwrap().rank().unwrap();
     assert!(usize::from(rank).abs_diff(bucket(100 * MS)) <= 2);
 }
+
+#[test]
+fn what_does_not_count_says_nothing_of_strangers() {
+    let mut learner = Learner::new(LearnConfig::default());
+    for _ in 0..200 {
+        learner.on_completion(1, 500 * MS);
+    }
+    learner.refresh();
+    let stranger = |learner: &Learner| learner.table(99).unwrap().rank(0);
+    let before = stranger(&learner);
+    for _ in 0..2000 {
+        learner.on_uncounted_completion(2, MS);
+    }
+    learner.refresh();
+    assert_eq!(stranger(&learner), before);
+    assert!(learner.table(2).unwrap().rank(0) < before);
+    for _ in 0..2000 {
+        learner.on_completion(2, MS);
+    }
+    learner.refresh();
+    assert!(stranger(&learner) < before);
+}

@@ -116,6 +116,12 @@ impl Learner {
     /// An invocation of `function` has completed after `service_ns` of CPU time.
     pub fn on_completion(&mut self, function: u64, service_ns: u64) {
         self.overall.add(service_ns, MAX_WINDOW);
+        self.on_uncounted_completion(function, service_ns);
+    }
+
+    /// The same, but what strangers are taken to need has nothing to do with it: its tenant
+    /// has had its say already.
+    pub fn on_uncounted_completion(&mut self, function: u64, service_ns: u64) {
         let window = self.config.window;
         let record = self.touch(function, service_ns);
         record.histogram.doubt(service_ns);
@@ -125,10 +131,16 @@ impl Learner {
     /// An invocation of `function` was killed after `attained_ns` of CPU time.
     pub fn on_kill(&mut self, function: u64, attained_ns: u64) {
         let overall = self.overall.clone();
+        self.on_uncounted_kill(function, attained_ns);
+        self.overall.add_censored(attained_ns, MAX_WINDOW, &overall);
+    }
+
+    /// The same, but what strangers are taken to need has nothing to do with it.
+    pub fn on_uncounted_kill(&mut self, function: u64, attained_ns: u64) {
+        let overall = self.overall.clone();
         let window = self.config.window;
         let record = self.touch(function, attained_ns);
         record.histogram.add_censored(attained_ns, window, &overall);
-        self.overall.add_censored(attained_ns, MAX_WINDOW, &overall);
     }
 
     /// Notes one more completion of `function`.
