@@ -1,9 +1,14 @@
 //! Which invocations there are: the unit that shares a credit, and what begins an
 //! invocation. The names are those of the options.
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 use clap::ValueEnum;
+use libbpf_rs::skel::{OpenSkel, Skel};
+use libbpf_rs::Link;
+use scx_utils::compat;
 use tracing::warn;
 
 use crate::bpf_intf::{
@@ -13,7 +18,8 @@ use crate::bpf_intf::{
     sfs_identity_SFS_IDENTITY_SANDBOX, sfs_unit_SFS_UNIT_CGROUP, sfs_unit_SFS_UNIT_PROCESS,
     sfs_unit_SFS_UNIT_THREAD,
 };
-use crate::bpf_skel::OpenBpfSkel;
+use crate::bpf_skel::{BpfSkel, OpenBpfSkel};
+use crate::preflight::may_read_types_of_modules;
 
 /// What shares one credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -98,21 +104,136 @@ impl Identity {
     }
 }
 
-/// Has only those programs loaded, and so attached with the scheduler, that the
-/// boundaries need: what is not there costs nothing.
+/// A place in the kernel at which programs see a boundary.
+struct Place {
+    /// The programs of the kernel half.
+    programs: &'static [&'static str],
+    boundary: Boundary,
+    /// The name in the kernel's types that tells whether it has the place.
+    name: &'static str,
+    /// The module that may have it instead, where it is not built in.
+    module: Option<&'static str>,
+    /// What is not seen without it.
+    unseen: &'static str,
+}
+
+const PLACES: [Place; 6] = [
+    Place {
+        programs: &["on_exec"],
+        boundary: Boundary::Exec,
+        name: "btf_trace_sched_process_exec",
+        module: None,
+        unseen: "that a process becomes another program",
+    },
+    Place {
+        programs: &["enter_inet_accept", "leave_inet_accept"],
+        boundary: Boundary::Accept,
+        name: "inet_accept",
+        module: None,
+        unseen: "accept() of TCP connections",
+    },
+    Place {
+        programs: &["enter_unix_accept", "leave_unix_accept"],
+        boundary: Boundary::Accept,
+        name: "unix_accept",
+        module: Some("unix"),
+        unseen: "accept() on Unix sockets",
+    },
+    Place {
+        programs: &["leave_inet_recvmsg"],
+        boundary: Boundary::Receive,
+        name: "inet_recvmsg",
+        module: None,
+        unseen: "what is received over IPv4",
+    },
+    Place {
+        programs: &["leave_inet6_recvmsg"],
+        boundary: Boundary::Receive,
+        name: "inet6_recvmsg",
+        module: Some("ipv6"),
+        unseen: "what is received over IPv6",
+    },
+    Place {
+        programs: &["leave_unix_stream_recvmsg"],
+        boundary: Boundary::Receive,
+        name: "unix_stream_recvmsg",
+        module: Some("unix"),
+        unseen: "what is received from Unix sockets",
+    },
+];
+
+impl Place {
+    fn of(program: &OsStr) -> Option<&'static Self> {
+        let is_one = |place: &&Self| place.programs.iter().any(|name| program == *name);
+        PLACES.iter().find(is_one)
+    }
+
+    /// Whether it is asked for. exec changes the name by which functions may be told.
+    fn is_wanted(&self, boundaries: &[Boundary], identity: Identity) -> bool {
+        boundaries.contains(&self.boundary)
+            || self.boundary == Boundary::Exec && identity == Identity::Comm
+    }
+
+    /// Whether the kernel has it, as far as its types tell.
+    fn is_there(&self) -> bool {
+        if compat::ksym_exists(self.name).unwrap_or(false) {
+            return true;
+        }
+        let file = |module: &str| Path::new("/sys/kernel/btf").join(module).exists();
+        self.module.is_some_and(file) && may_read_types_of_modules()
+    }
+
+    fn say_missing(&self, why: &str) {
+        warn!(
+            "--boundary {} does not see {}: {why}; the other boundaries are loaded",
+            self.boundary, self.unseen
+        );
+    }
+}
+
+/// Has only those programs loaded that the boundaries need, for what is not there costs
+/// nothing, and of these only those whose place this kernel has: one boundary less is said,
+/// and no reason not to load.
 pub fn choose_programs(skel: &mut OpenBpfSkel<'_>, boundaries: &[Boundary], identity: Identity) {
-    let accept = boundaries.contains(&Boundary::Accept);
-    let receive = boundaries.contains(&Boundary::Receive);
-    let exec = boundaries.contains(&Boundary::Exec) || identity == Identity::Comm;
-    let programs = &mut skel.progs;
-    programs.on_exec.set_autoload(exec);
-    programs.enter_inet_accept.set_autoload(accept);
-    programs.leave_inet_accept.set_autoload(accept);
-    programs.enter_unix_accept.set_autoload(accept);
-    programs.leave_unix_accept.set_autoload(accept);
-    programs.leave_inet_recvmsg.set_autoload(receive);
-    programs.leave_inet6_recvmsg.set_autoload(receive);
-    programs.leave_unix_stream_recvmsg.set_autoload(receive);
+    let usable: Vec<bool> = PLACES
+        .iter()
+        .map(|place| {
+            let wanted = place.is_wanted(boundaries, identity);
+            let there = wanted && place.is_there();
+            if wanted && !there {
+                place.say_missing(&format!("this kernel has no {}", place.name));
+            }
+            there
+        })
+        .collect();
+    for mut program in skel.open_object_mut().progs_mut() {
+        let at = PLACES.iter().zip(&usable);
+        let name = program.name().to_owned();
+        for (_, usable) in at.filter(|(place, _)| place.programs.iter().any(|one| name == *one)) {
+            program.set_autoload(*usable);
+            // attach() does it, one by one.
+            program.set_autoattach(false);
+        }
+    }
+}
+
+/// Attaches the programs that see boundaries. One that cannot be attached is said, and no
+/// reason not to go on.
+pub fn attach(skel: &mut BpfSkel<'_>) -> Vec<Link> {
+    let mut links = Vec::new();
+    for program in skel.object_mut().progs_mut() {
+        let Some(place) = Place::of(program.name()).filter(|_| program.autoload()) else {
+            continue;
+        };
+        match program.attach() {
+            Ok(link) => links.push(link),
+            Err(error) => place.say_missing(&format!(
+                "{} is not to be attached to ({error})",
+                place.name
+            )),
+        }
+    }
+    links
 }
 
 /// Says what the options ask for in vain.

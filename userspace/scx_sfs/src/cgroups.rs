@@ -114,7 +114,7 @@ impl SandboxPattern {
     /// Returns the name of the function whose sandbox is at `path`, relative to the
     /// root: what the pattern tells, otherwise the path of the cgroup above it
     /// (`by_parent`) or its own. None if it is no sandbox.
-    fn function_of(&self, path: &str, by_parent: bool) -> Option<String> {
+    pub fn function_of(&self, path: &str, by_parent: bool) -> Option<String> {
         let parts: Vec<&str> = path.split('/').collect();
         let pairs = || self.components.iter().zip(&parts);
         if parts.len() != self.components.len() || !pairs().all(|(one, part)| one.matches(part)) {

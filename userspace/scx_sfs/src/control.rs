@@ -17,6 +17,7 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::time::{clock_gettime, ClockId};
 use scx_sfs::hints::{Clock, HintListener, KernelHint};
 use scx_sfs::names::Names;
+use scx_utils::{ScxExitKind, UserExitInfo};
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, info, warn};
 
@@ -24,28 +25,24 @@ use crate::boundary::Identity;
 use crate::bpf_intf::{
     sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
-    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, sfs_stats, SFS_WATCHDOG_GUARD_NS,
+    sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
 };
 use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
+use crate::counters::{LastRead, Wakeups};
 use crate::cpus::function_cpus;
+use crate::exit::End;
+use crate::history::Span;
 use crate::iat::IatMap;
 use crate::kernel::{KernelHalf, Slice};
 use crate::learn::Learning;
 use crate::options::{Options, Policy, Settings};
+use crate::preflight;
+use crate::service::{self, Watchdog};
 use crate::signals::Signals;
-use crate::stats::{Answer, Metrics, Request, StatsBridge};
+use crate::stats::{Answer, Metrics, Request, RunInfo, StatsBridge};
 
 /// The longest that completions wait to be learned from.
 const LEARN_AFTER: Duration = Duration::from_secs(1);
-
-/// How a run of the scheduler has ended, other than by an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The kernel wants it loaded again.
-    Restart,
-    /// Somebody has asked it to stop.
-    Stop,
-}
 
 /// The loader while its scheduler is loaded.
 pub struct Control<'object> {
@@ -65,11 +62,15 @@ pub struct Control<'object> {
     settings: Settings,
     policy: Policy,
     log_slice: bool,
+    watchdog: Option<Watchdog>,
+    wakeups: Wakeups,
+    run: RunInfo,
     kernel: KernelHalf<'object>,
 }
 
 impl<'object> Control<'object> {
-    /// Loads the scheduler.
+    /// Loads the scheduler; what was started in one of the spans `past` has been a
+    /// function before.
     ///
     /// # Errors
     ///
@@ -77,6 +78,7 @@ impl<'object> Control<'object> {
     pub fn start(
         options: &Options,
         settings: &Settings,
+        past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         let cpus = function_cpus()?;
@@ -92,7 +94,7 @@ impl<'object> Control<'object> {
                 Change::Vanished(_) => None,
             })
             .collect();
-        let mut kernel = KernelHalf::load(options, cpus, slice, &present, object)?;
+        let mut kernel = KernelHalf::load(options, cpus, slice, &present, past, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&events);
@@ -124,20 +126,36 @@ impl<'object> Control<'object> {
             settings: *settings,
             policy: options.policy,
             log_slice: options.log_slice,
+            watchdog: Watchdog::of_environment(),
+            wakeups: Wakeups::new(!options.partial),
+            run: RunInfo::now(),
             kernel,
         };
         control.log_slice();
         Ok(control)
     }
 
+    /// Notes for the statistics how the scheduler before has ended, and how often the
+    /// kernel has ejected one within the last hour.
+    pub fn remember(&mut self, last_end: Option<End>, ejections: usize) {
+        self.run.last_end = last_end;
+        self.run.ejections = ejections as u64;
+    }
+
     /// Serves until a signal comes or the kernel ends the scheduler, and unloads it.
-    ///
-    /// # Errors
-    ///
-    /// The kernel has ejected the scheduler, or it cannot be served any more; the error
-    /// has what was said of that. What was learned is saved in any case.
-    pub fn run(&mut self, signals: &Signals, hints: &mut Option<HintListener>) -> Result<Outcome> {
+    /// Returns how it has ended, and the error: the kernel has ejected the scheduler, or it
+    /// cannot be served any more; the error has what was said of that. What was learned is
+    /// saved in any case.
+    pub fn run(
+        &mut self,
+        signals: &Signals,
+        hints: &mut Option<HintListener>,
+    ) -> (End, Result<()>) {
         let served = self.serve(signals, hints);
+        let by_us = !self.kernel.exited();
+        if by_us {
+            service::stopping();
+        }
         if let Err(error) = self.learn_rest() {
             warn!("the last invocations are not learned from: {error:#}");
         }
@@ -146,12 +164,13 @@ impl<'object> Control<'object> {
         if let Some(learning) = self.learning.as_mut() {
             learning.finish_saving();
         }
-        served?;
-        Ok(if exit?.should_restart() {
-            Outcome::Restart
-        } else {
-            Outcome::Stop
-        })
+        let restart = exit.as_ref().is_ok_and(UserExitInfo::should_restart);
+        match (self.kernel.exit_kind(), served, exit) {
+            (kind, Err(error), Ok(_)) if kind < ScxExitKind::Error as i32 => {
+                (End::Failed, Err(error))
+            }
+            (kind, Ok(()) | Err(_), exit) => (End::of(kind, restart, by_us), exit.map(drop)),
+        }
     }
 
     /// Serves until a signal comes or the kernel ends the scheduler.
@@ -173,8 +192,30 @@ impl<'object> Control<'object> {
             if ready.contains(&Source::Stats) {
                 self.stats.answer(|what| self.answer(what, hints.as_ref()));
             }
+            self.keep_alive();
         }
         Ok(())
+    }
+
+    /// Tells the service manager's watchdog, when it is time, that this loop turns and the
+    /// kernel half schedules.
+    fn keep_alive(&mut self) {
+        let is_due = |watchdog: &Watchdog| watchdog.left().is_zero();
+        if !self.watchdog.as_ref().is_some_and(is_due) {
+            return;
+        }
+        let alive =
+            preflight::check_enabled().and_then(|()| self.wakeups.check(|| self.kernel.stats()));
+        let told = self.watchdog.as_mut().map(|dog| dog.keep_alive(alive));
+        if let Some(why) = told.flatten() {
+            warn!("no sign of life for the service manager: {why}");
+        }
+    }
+
+    /// Returns how long to wait at most, if there is something to do by then.
+    fn longest_wait(&self) -> Option<Duration> {
+        let watchdog = self.watchdog.as_ref().map(Watchdog::left);
+        self.learn_in().into_iter().chain(watchdog).min()
     }
 
     /// Returns how long completions that are too few to wake up for may wait still, if
@@ -188,8 +229,8 @@ impl<'object> Control<'object> {
         })
     }
 
-    /// Waits until something has something to say, or it is time to learn. Returns what
-    /// has.
+    /// Waits until something has something to say, or it is time to learn or to give a sign
+    /// of life. Returns what has something to say.
     fn wait(&self, signals: &Signals, hints: Option<&HintListener>) -> Result<Vec<Source>> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
@@ -207,7 +248,7 @@ impl<'object> Control<'object> {
             .iter()
             .map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN))
             .collect();
-        let timeout = match self.learn_in() {
+        let timeout = match self.longest_wait() {
             // Rounded up: a poll of 0 ms just before the time would spin.
             Some(left) => PollTimeout::try_from(left + Duration::from_micros(999))
                 .context("cannot wait for so long")?,
@@ -385,27 +426,10 @@ impl<'object> Control<'object> {
             self.controller.mode(),
             sandboxes as u64,
         )
+        .with_run(&self.run)
         .with_policy(self.policy())
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
-    }
-}
-
-/// The kernel half's counters as they could be read last: they do not go back to nothing
-/// because of a read that fails.
-#[derive(Default)]
-struct LastRead {
-    per_cpu: Vec<sfs_stats>,
-}
-
-impl LastRead {
-    /// Returns what has been read, or what was before if that has failed, which is said.
-    fn keep(&mut self, read: Result<Vec<sfs_stats>>) -> &[sfs_stats] {
-        match read {
-            Ok(per_cpu) => self.per_cpu = per_cpu,
-            Err(error) => warn!("{error:#}; the statistics are those of before"),
-        }
-        &self.per_cpu
     }
 }
 
@@ -443,22 +467,5 @@ fn slice_of(settings: &Settings, slice_ns: u64) -> Slice {
         slice_ns,
         overload_wait_ns: settings.overload.map_or(u64::MAX, |o| o.enter_ns(slice_ns)),
         recover_wait_ns: settings.overload.map_or(0, |o| o.exit_ns(slice_ns)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_read_that_fails_leaves_the_counters() {
-        // SAFETY: numbers only, for which nothing is as good as any.
-        let mut one: sfs_stats = unsafe { std::mem::zeroed() };
-        one.delay_max = 7;
-        let mut counters = LastRead::default();
-        assert!(counters.keep(Err(anyhow::anyhow!("not now"))).is_empty());
-        assert_eq!(counters.keep(Ok(vec![one])).len(), 1);
-        let kept = counters.keep(Err(anyhow::anyhow!("not now")));
-        assert_eq!((kept.len(), kept[0].delay_max), (1, 7));
     }
 }

@@ -13,10 +13,11 @@ use libbpf_rs::{
     set_print, ErrorKind, Link, MapCore, MapFlags, OpenObject, PrintLevel, ProgramInput,
     ProgramMut, RingBuffer, RingBufferBuilder,
 };
+use scx_sfs::exit_text::{dump_lines, RawExit};
 use scx_sfs::hints::{KernelHint, Verdicts};
 use scx_utils::{
     compat, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity, uei_exited,
-    uei_read, ScxExitKind, UserExitInfo,
+    ScxExitKind, UserExitInfo,
 };
 use sfs_policy::learn::Table;
 use sfs_policy::Mode;
@@ -29,6 +30,7 @@ use crate::bpf_intf::{
 };
 use crate::bpf_intf::{sfs_mode_SFS_MODE_FAIR_ONLY, sfs_mode_SFS_MODE_FILTER};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder, OpenBpfSkel};
+use crate::history::Span;
 use crate::learn::Ranking;
 use crate::left_out::LeftOut;
 use crate::options::Options;
@@ -40,6 +42,8 @@ use crate::shards;
 pub struct KernelHalf<'object> {
     skel: BpfSkel<'object>,
     link: Option<Link>,
+    /// The programs that see boundaries.
+    watchers: Vec<Link>,
     left_out: LeftOut,
 }
 
@@ -56,7 +60,8 @@ pub struct Slice {
 
 impl<'object> KernelHalf<'object> {
     /// Loads and attaches the scheduler, for functions that may use `cpus` CPUs,
-    /// with `slice` and `sandboxes` (ids and functions) to start with.
+    /// with `slice` and `sandboxes` (ids and functions) to start with. What has been started
+    /// in one of the spans `past` has been a function before.
     ///
     /// # Errors
     ///
@@ -66,11 +71,12 @@ impl<'object> KernelHalf<'object> {
         cpus: u32,
         slice: Slice,
         sandboxes: &[(u64, u64)],
+        past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         try_set_rlimit_infinity();
         set_print(Some((PrintLevel::Debug, keep_libbpf_message)));
-        let result = Self::open_load_attach(options, cpus, slice, sandboxes, object);
+        let result = Self::open_load_attach(options, cpus, slice, sandboxes, past, object);
         match isolated_cpus() {
             Some(cpus) if result.is_err() => result.with_context(|| {
                 format!(
@@ -93,6 +99,7 @@ impl<'object> KernelHalf<'object> {
         cpus: u32,
         slice: Slice,
         sandboxes: &[(u64, u64)],
+        past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         let builder = BpfSkelBuilder::default();
@@ -142,6 +149,11 @@ impl<'object> KernelHalf<'object> {
         tunables.only_sandboxes = !options.cgroup.is_empty();
         tunables.idle_boundary_ns = options.idle_boundary_ms * 1_000_000;
         tunables.receive_port = options.receive_port.to_be();
+        // With --cgroup the cgroups tell.
+        let past = if options.cgroup.is_empty() { past } else { &[] };
+        for (place, span) in tunables.past.iter_mut().zip(past) {
+            (place.from, place.to) = (span.from, span.to);
+        }
         boundary::choose_programs(&mut skel, &options.boundary, options.identity());
         skel.maps
             .sandboxes
@@ -156,6 +168,7 @@ impl<'object> KernelHalf<'object> {
             Self {
                 skel,
                 link: None,
+                watchers: Vec::new(),
                 left_out: LeftOut::default(),
             }
         };
@@ -163,6 +176,7 @@ impl<'object> KernelHalf<'object> {
         for (id, function) in sandboxes {
             half.add_sandbox(*id, *function);
         }
+        half.watchers = boundary::attach(&mut half.skel);
         let skel = &mut half.skel;
         half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
         Ok(half)
@@ -367,6 +381,12 @@ impl<'object> KernelHalf<'object> {
         uei_exited!(&self.skel, uei)
     }
 
+    /// Returns the kernel's kind of exit (enum scx_exit_kind); 0: it has not ended.
+    pub fn exit_kind(&self) -> i32 {
+        let data = self.skel.maps.data_data.as_ref();
+        data.map_or(0, |data| data.uei.kind)
+    }
+
     /// Unloads the scheduler and says why it has ended.
     ///
     /// # Errors
@@ -374,7 +394,8 @@ impl<'object> KernelHalf<'object> {
     /// It has ended with an error; the kernel's dump goes to standard error.
     pub fn unload(&mut self) -> Result<UserExitInfo> {
         drop(self.link.take());
-        let info = uei_read!(&self.skel, uei);
+        self.watchers.clear();
+        let info = self.exit_info()?;
         // It panics if standard error cannot be written: then nobody can be told.
         match catch_unwind(AssertUnwindSafe(|| info.report())) {
             Ok(reported) => reported?,
@@ -382,6 +403,27 @@ impl<'object> KernelHalf<'object> {
             Err(_) => {}
         }
         Ok(info)
+    }
+
+    /// Returns what the kernel has said of the end, and prints its dump, if there is one.
+    /// (scx's `uei_read!` panics where a name in it is no UTF-8.)
+    fn exit_info(&self) -> Result<UserExitInfo> {
+        let data = self.skel.maps.data_data.as_ref();
+        let uei = &data.context("the kernel half has no data")?.uei;
+        let has = |field| compat::struct_has_field("scx_exit_info", field).unwrap_or(false);
+        // The kernel half writes no more: it is unloaded.
+        let raw = RawExit {
+            kind: uei.kind,
+            code: has("exit_code").then_some(uei.exit_code),
+            cpu: has("exit_cpu").then_some(uei.exit_cpu),
+            reason: &uei.reason,
+            message: &uei.msg,
+        };
+        let map = &self.skel.maps.data_uei_dump;
+        let dump = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let dump = dump.ok().flatten().unwrap_or_default();
+        dump_lines(&dump).iter().for_each(|line| crate::note(line));
+        Ok(raw.into_info())
     }
 
     /// Returns whether it has ended otherwise than somebody asked for.
@@ -521,7 +563,7 @@ const SHOWN_MESSAGES: usize = 60;
 
 fn keep_libbpf_message(level: PrintLevel, message: String) {
     let message = message.trim_end();
-    debug!("{message}");
+    message.lines().for_each(|line| debug!("{line}"));
     if level == PrintLevel::Debug {
         return;
     }

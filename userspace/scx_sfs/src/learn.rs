@@ -15,6 +15,7 @@ use sfs_policy::learn::{Change, Known, LearnConfig, Learner, Table};
 use tracing::{info, warn};
 
 use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
+pub use save::write_whole;
 use save::Saver;
 
 /// Completions after which the tables are made anew. More often does no better
@@ -133,11 +134,13 @@ impl Learning {
     /// still learned, for the next start.
     pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
-            if one.killed == 0 {
-                self.learner.on_completion(one.function, one.service_ns);
-            } else {
-                self.learner.on_kill(one.function, one.service_ns);
-            }
+            let learn = match (one.killed != 0, one.counted != 0) {
+                (false, true) => Learner::on_completion,
+                (false, false) => Learner::on_uncounted_completion,
+                (true, true) => Learner::on_kill,
+                (true, false) => Learner::on_uncounted_kill,
+            };
+            learn(&mut self.learner, one.function, one.service_ns);
         }
         let count = completions.len() as u32;
         self.since_refresh += count;
@@ -384,26 +387,55 @@ pub fn print_functions(count: usize) -> Result<()> {
         "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>6}",
         columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
     )?;
-    let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
     for one in reports.iter().take(count) {
-        writeln!(
-            out,
-            "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
-            one.function,
-            one.completions,
-            ms(one.p50_ms),
-            ms(one.p90_ms),
-            ms(one.p99_ms),
-            one.rank.map_or_else(|| "-".into(), |rank| rank.to_string()),
-            100.0 * one.work_share
-        )?;
+        writeln!(out, "{}", row(one))?;
     }
     Ok(())
+}
+
+/// Returns what is known of one function as seven words, whatever its name is.
+fn row(one: &FunctionReport) -> String {
+    let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
+    format!(
+        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
+        sfs_text::word(&one.function),
+        one.completions,
+        ms(one.p50_ms),
+        ms(one.p90_ms),
+        ms(one.p99_ms),
+        one.rank.map_or_else(|| "-".into(), |rank| rank.to_string()),
+        100.0 * one.work_share
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_a_row() {
+        for code in 0..=0xff_u8 {
+            let byte = char::from(code);
+            for function in [byte.to_string(), format!("a{byte}"), format!("{byte} 1 2")] {
+                let report = FunctionReport {
+                    function,
+                    completions: 3,
+                    p50_ms: Some(1.0),
+                    p90_ms: None,
+                    p99_ms: None,
+                    rank: Some(4),
+                    work_share: 0.5,
+                };
+                let row = row(&report);
+                assert_eq!(row.split_whitespace().count(), 7, "{row:?}");
+                assert!(!row.contains(char::is_control), "{row:?}");
+                assert!(
+                    row.ends_with(" 3       1.0         -         -    4  50.0%"),
+                    "{row:?}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_corrupt_state_is_no_reason_to_fail() {
@@ -485,7 +517,7 @@ mod tests {
             function,
             service_ns,
             killed: 0,
-            pad: 0,
+            counted: 1,
         };
         vec![one; count as usize]
     }

@@ -1,4 +1,53 @@
-//! The parts of the loader that need no kernel half, for its tests and examples.
+//! The loader of scx_sfs, without its `main()`: so that tests, examples and fuzz targets can
+//! have its parts. No other program is meant to depend on it.
+#![allow(
+    clippy::len_without_is_empty,
+    reason = "the modules are public for tests and fuzz targets, not an interface"
+)]
 
+// The modules name this crate as the program does.
+extern crate self as scx_sfs;
+
+use std::io::{self, Write};
+
+use scx_utils::build_id;
+use sfs_text::LINE_CHARS;
+
+pub mod boundary;
+pub mod bpf_intf;
+pub mod bpf_skel;
+pub mod cgroups;
+pub mod control;
+pub mod counters;
+pub mod cpus;
+pub mod exit;
+pub mod exit_text;
+pub mod hint_command;
 pub mod hints;
+pub mod history;
+pub mod iat;
+pub mod kernel;
+pub mod learn;
+pub mod left_out;
+pub mod logging;
 pub mod names;
+pub mod options;
+pub mod preflight;
+pub mod service;
+pub mod shards;
+pub mod signals;
+pub mod stats;
+
+/// The scheduler's name, as in the family of scx schedulers.
+pub const NAME: &str = "scx_sfs";
+
+/// Writes one line to standard error, whatever is in it. That it cannot be written, because a disk is
+/// full or a terminal has gone, is no reason to stop scheduling.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", sfs_text::line(line, LINE_CHARS));
+}
+
+/// Returns the version of the program, with the commit and the target that it was built for.
+pub fn version() -> String {
+    build_id::full_version(env!("CARGO_PKG_VERSION"))
+}

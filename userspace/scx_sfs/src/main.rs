@@ -2,80 +2,62 @@
 //! from the arrivals that it reports, switches fair-only mode, and serves
 //! statistics. The decisions themselves are in `sfs_policy`.
 
-mod boundary;
-mod bpf_intf;
-mod bpf_skel;
-mod cgroups;
-mod control;
-mod cpus;
-mod hint_command;
-mod iat;
-mod kernel;
-mod learn;
-mod left_out;
-mod options;
-mod preflight;
-mod shards;
-mod signals;
-mod stats;
-
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{anyhow, Context, Result};
 use clap::CommandFactory;
-use scx_utils::build_id;
-use tracing::{debug, info, warn, Level};
+use scx_sfs::control::Control;
+use scx_sfs::exit::{End, Failure, Status};
+use scx_sfs::hints::HintListener;
+use scx_sfs::history::History;
+use scx_sfs::options::{Command, Options, Settings};
+use scx_sfs::signals::Signals;
+use scx_sfs::{boundary, history, learn, logging, note, preflight, service, stats, version, NAME};
+use tracing::{debug, error, info, warn, Level};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::prelude::*;
-
-use control::{Control, Outcome};
-use options::{Command, Options};
-use signals::Signals;
-
-/// The scheduler's name, as in the family of scx schedulers.
-const NAME: &str = "scx_sfs";
 
 fn main() -> ExitCode {
     let options = Options::from_command_line();
     init_logging(options.verbose);
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            note(&format!("{NAME}: {error:#}"));
-            ExitCode::FAILURE
+        Err(Failure { status, error }) => {
+            if let Some(error) = error {
+                note(&format!("{NAME}: {error:#}"));
+            }
+            ExitCode::from(status as u8)
         }
     }
 }
 
-/// Writes one line to standard error. That it cannot be written, because a disk is
-/// full or a terminal has gone, is no reason to stop scheduling.
-fn note(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-fn run(options: &Options) -> Result<()> {
+fn run(options: &Options) -> Result<(), Failure> {
     match &options.command {
-        Some(Command::Hint(hint)) => return hint.run(),
-        Some(Command::Functions { count }) => return learn::print_functions((*count).into()),
+        Some(Command::Hint(hint)) => return Ok(hint.run()?),
+        Some(Command::Functions { count }) => {
+            return Ok(learn::print_functions((*count).into())?);
+        }
         None => {}
     }
     if options.version {
-        return writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version");
+        writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version")?;
+        return Ok(());
     }
     if options.help_stats {
-        return stats::describe(&mut io::stdout());
+        return Ok(stats::describe(&mut io::stdout())?);
     }
     if let Some(shell) = options.completions {
-        return print_completions(shell);
+        return Ok(print_completions(shell)?);
     }
 
     let signals = Signals::block()?;
     if let Some(interval) = options.monitor {
-        return monitor_until_signalled(interval, &signals);
+        return Ok(monitor_until_signalled(interval, &signals)?);
     }
     schedule(options, &signals)
 }
@@ -92,11 +74,12 @@ fn print_completions(shell: clap_complete::Shell) -> Result<()> {
 
 /// Loads the scheduler and stays until a signal or the kernel ends it; loads it
 /// again when the kernel asks for that (CPU hotplug).
-fn schedule(options: &Options, signals: &Signals) -> Result<()> {
+fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     let settings = options.settings()?;
     preflight::check()?;
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    info!("{NAME} {} {}", version(), arguments.join(" "));
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let arguments = arguments.join(OsStr::new(" "));
+    info!("{NAME} {} {}", version(), arguments.display());
     preflight::warn_of_limits(options.partial);
     boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
@@ -106,15 +89,87 @@ fn schedule(options: &Options, signals: &Signals) -> Result<()> {
             }
         });
     }
+    if !preflight::wait_for_the_last_one(signals)? {
+        return Ok(());
+    }
+    let mut history = History::open();
+    if !wait_after_ejections(&history, signals)? {
+        return Ok(());
+    }
     let mut hints = options.hints.listen()?;
     loop {
-        let mut object = MaybeUninit::uninit();
-        let mut control = Control::start(options, &settings, &mut object)?;
-        match control.run(signals, &mut hints)? {
-            Outcome::Restart => info!("the kernel asks for a restart (CPU hotplug)"),
-            Outcome::Stop => return Ok(()),
+        let (end, result) = load_and_serve(options, &settings, &mut history, signals, &mut hints);
+        let now = history::now();
+        history.end(now, end);
+        if end == End::Hotplug && result.is_ok() {
+            info!("the kernel asks for a restart (CPU hotplug)");
+            service::reloading();
+            continue;
         }
+        return conclude(end, result, history.ejections(now));
     }
+}
+
+/// Loads the scheduler once, and stays until it ends. Returns how it has ended, and the
+/// error, if it is one.
+fn load_and_serve(
+    options: &Options,
+    settings: &Settings,
+    history: &mut History,
+    signals: &Signals,
+    hints: &mut Option<HintListener>,
+) -> (End, Result<()>) {
+    let last_end = history.last_end();
+    let past = history.begin(history::now(), service::is_supervised());
+    let mut object = MaybeUninit::uninit();
+    let mut control = match Control::start(options, settings, &past, &mut object) {
+        Ok(control) => control,
+        Err(error) => return (End::Failed, Err(error)),
+    };
+    control.remember(last_end, history.ejections(history::now()));
+    service::ready("scheduling");
+    control.run(signals, hints)
+}
+
+/// Turns the end of the last scheduler into that of the program. `ejections`: so many of
+/// late, this one among them.
+fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failure> {
+    let failure = |status, error| Err(Failure { status, error });
+    if end.is_ejection() && ejections >= history::MOST_EJECTIONS {
+        if let Err(why) = result {
+            note(&format!("{NAME}: {why:#}"));
+        }
+        error!(
+            "the kernel has ejected scx_sfs {ejections} times within an hour: the service is left \
+             stopped; find the cause (docs/runbook.md) before you start it again"
+        );
+        return failure(Status::GivenUp, None);
+    }
+    match (result, end.status()) {
+        (Ok(()), Status::Stopped) => Ok(()),
+        (Ok(()), Status::Unloaded) => failure(
+            Status::Unloaded,
+            Some(anyhow!("somebody else has unloaded the scheduler")),
+        ),
+        (result, status) => failure(status, result.err()),
+    }
+}
+
+/// A service that was ejected pauses before it loads again, a program that somebody starts
+/// does not. Returns false if it was asked to stop meanwhile.
+fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
+    let now = history::now();
+    let pause = history.pause(now);
+    if pause.is_zero() || !service::is_supervised() {
+        return Ok(true);
+    }
+    warn!(
+        "the kernel has ejected scx_sfs {} times within the hour: waits {} s before it loads",
+        history.ejections(now),
+        pause.as_secs()
+    );
+    service::starting("waits after an ejection", pause);
+    Ok(!signals.wait(pause)?)
 }
 
 fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
@@ -130,10 +185,6 @@ fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> 
     Ok(())
 }
 
-fn version() -> String {
-    build_id::full_version(env!("CARGO_PKG_VERSION"))
-}
-
 /// Quiet by default: one line at start, then what an operator must know. What
 /// the libraries say (benign by experience) is for --verbose.
 fn init_logging(verbose: bool) {
@@ -145,6 +196,7 @@ fn init_logging(verbose: bool) {
             .with_default(Level::ERROR)
     };
     let lines = fmt::layer()
+        .fmt_fields(logging::fields())
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr);

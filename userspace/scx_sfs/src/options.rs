@@ -41,7 +41,8 @@ const MAX_FAIR_WAIT_MS: u64 = 10_000;
 /// demoted to FAIR, which shares the rest of the machine by virtual time. S
 /// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
 #[derive(Debug, Parser)]
-#[command(name = crate::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true)]
+#[command(name = crate::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
+          after_help = crate::exit::HELP)]
 pub struct Options {
     /// Without a command, scx_sfs schedules.
     #[command(subcommand)]
@@ -146,7 +147,7 @@ pub struct Options {
     /// Functions are what runs in this cgroup and below, a path below
     /// /sys/fs/cgroup in which each name may be a pattern, as
     /// kubepods.slice/*/*/cri-containerd-*.scope; may be repeated. Without it,
-    /// every process started after the scheduler is one.
+    /// every process started after the scheduler is one, or under one before it.
     #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
     pub cgroup: Vec<SandboxPattern>,
 
@@ -346,7 +347,13 @@ impl Options {
         Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    fn from_arguments<T>(arguments: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
+    /// As [`from_command_line`](Self::from_command_line), of any arguments; the first is
+    /// the program's name.
+    ///
+    /// # Errors
+    ///
+    /// They are wrong; the error says what, and how.
+    pub fn from_arguments<T>(arguments: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
     where
         T: Into<OsString> + Clone,
     {

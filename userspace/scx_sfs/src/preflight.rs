@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Result};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{set_print, PrintLevel};
 use nix::sys::utsname::uname;
@@ -12,18 +13,37 @@ use nix::unistd::geteuid;
 use scx_utils::compat;
 use tracing::{debug, info, warn};
 
+use crate::exit::{Failure, Status};
+use crate::service;
+use crate::signals::Signals;
+
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
 const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
 const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
+/// The state of sched_ext while a scheduler is being unloaded.
+const LEAVING: &str = "disabling";
+
+/// How long that may take, and how often to look.
+const LEAVING_LIMIT: Duration = Duration::from_secs(30);
+const LEAVING_STEP: Duration = Duration::from_millis(100);
+
+/// What the name of our scheduler in the kernel begins with.
+const OPS: &str = "sfs_";
+
 /// Checks that this kernel, and this user, can load the scheduler.
 ///
 /// # Errors
 ///
 /// What is missing, and what to do.
-pub fn check() -> Result<()> {
+pub fn check() -> Result<(), Failure> {
+    check_kernel_and_user()?;
+    check_no_other_scheduler()
+}
+
+fn check_kernel_and_user() -> Result<()> {
     if !Path::new(STATE).exists() {
         bail!(
             "this kernel ({}) has no sched_ext: boot one of version 6.16 or later with \
@@ -44,7 +64,6 @@ pub fn check() -> Result<()> {
              scx_sfs as root, or as the service that `make install` sets up"
         );
     }
-    check_no_other_scheduler()?;
     check_types()
 }
 
@@ -65,41 +84,112 @@ fn log_libbpf(_: PrintLevel, message: String) {
     debug!("{}", message.trim_end());
 }
 
-fn check_no_other_scheduler() -> Result<()> {
-    let state = fs::read_to_string(STATE).with_context(|| format!("cannot read {STATE}"))?;
-    if state.trim() == "disabled" {
+fn check_no_other_scheduler() -> Result<(), Failure> {
+    let state = state()?;
+    // What is on its way out is waited for later on.
+    if state == "disabled" || state == LEAVING {
         return Ok(());
     }
-    let ops = fs::read_to_string(format!("{SCHED_EXT}/root/ops")).unwrap_or_default();
-    let ops = match ops.trim() {
+    let ops = ops();
+    let ops = match ops.as_str() {
         "" => "unknown",
         name => name,
     };
-    bail!(
-        "another sched_ext scheduler is loaded ({ops}, state {}): stop it first",
-        state.trim()
+    Err(Failure {
+        status: Status::Occupied,
+        error: Some(anyhow!(
+            "another sched_ext scheduler is loaded ({ops}, state {state}): stop it first"
+        )),
+    })
+}
+
+/// Returns the kernel's word for the state of sched_ext.
+fn state() -> Result<String> {
+    let state = fs::read_to_string(STATE).with_context(|| format!("cannot read {STATE}"))?;
+    Ok(state.trim().to_owned())
+}
+
+/// Returns the name of the scheduler that is loaded, or an empty string.
+fn ops() -> String {
+    let ops = fs::read_to_string(format!("{SCHED_EXT}/root/ops"));
+    ops.unwrap_or_default().trim().to_owned()
+}
+
+/// Waits until a scheduler that is being unloaded has gone, which takes long where
+/// processes fork without pause. Returns false if somebody has asked this one to stop
+/// meanwhile.
+///
+/// # Errors
+///
+/// It does not go.
+pub fn wait_for_the_last_one(signals: &Signals) -> Result<bool> {
+    if state()? != LEAVING {
+        return Ok(true);
+    }
+    warn!(
+        "waits for the scheduler before to be unloaded, {} s at most",
+        LEAVING_LIMIT.as_secs()
     );
+    service::starting("waits for the scheduler before", LEAVING_LIMIT);
+    let begin = Instant::now();
+    while state()? == LEAVING {
+        if begin.elapsed() >= LEAVING_LIMIT {
+            bail!(
+                "the scheduler before is still being unloaded after {} s: look for processes \
+                 that fork without pause, and try again",
+                LEAVING_LIMIT.as_secs()
+            );
+        }
+        if signals.wait(LEAVING_STEP)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Checks that the kernel has our scheduler enabled.
+///
+/// # Errors
+///
+/// What it has instead, in words.
+pub fn check_enabled() -> Result<(), String> {
+    let state = state().map_err(|error| format!("{error:#}"))?;
+    let ops = ops();
+    if state == "enabled" && ops.starts_with(OPS) {
+        return Ok(());
+    }
+    Err(format!("the kernel says {state} and {ops:?}"))
 }
 
 /// Returns whether this process may load BPF schedulers: the kernel asks for
 /// capabilities, whoever the user is.
 fn may_load() -> Result<bool> {
-    const CAP_SYS_ADMIN: u64 = 1 << 21;
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
 
-    let status =
-        fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    Ok(match effective {
+    Ok(match capabilities()? {
         Some(mask) => {
             mask & CAP_SYS_ADMIN != 0 || mask & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON
         }
         None => geteuid().is_root(),
     })
+}
+
+/// The capability without which libbpf does not read the types of modules.
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// Returns whether libbpf can look for functions in modules.
+pub fn may_read_types_of_modules() -> bool {
+    let capabilities = capabilities().ok().flatten();
+    capabilities.is_some_and(|mask| mask & CAP_SYS_ADMIN != 0)
+}
+
+/// Returns the mask of this process's capabilities, if the kernel says.
+fn capabilities() -> Result<Option<u64>> {
+    let status =
+        fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    Ok(line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()))
 }
 
 /// Returns the CPUs that the kernel's command line keeps out of load balancing, as a list

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use sfs_policy::{Counters, Mode};
 
 use crate::bpf_intf::*;
+use crate::exit::End;
 use crate::learn::FunctionReport;
 use crate::options::Policy;
 use server::Server;
@@ -92,6 +93,8 @@ pub struct Metrics {
     pub moved: u64,
     #[stat(desc = "Times that work with credit ran in FAIR since its tenant had had its share")]
     pub in_debt: u64,
+    #[stat(desc = "Invocations that are not learned from since their tenant has very many")]
+    pub unlearned: u64,
     #[stat(desc = "Tasks moved to FAIR by the kernel half because the loader did not answer")]
     pub relieved: u64,
     #[stat(desc = "Times that a task was put first since it had waited for 5 s")]
@@ -134,6 +137,36 @@ pub struct Metrics {
     pub hints_limited: u64,
     #[stat(desc = "Service times in hints that were ignored (--hint-service-time uses them)")]
     pub hints_service_ignored: u64,
+    #[stat(desc = "Version and build of the loader")]
+    pub build: String,
+    #[stat(desc = "Seconds since the scheduler was loaded")]
+    pub uptime_s: u64,
+    #[stat(
+        desc = "How the scheduler before has ended: stopped, failed, hotplug, stalled, error, sysrq, unloaded, killed; none: there was none since boot"
+    )]
+    pub last_exit: String,
+    #[stat(desc = "Times that the kernel had ejected scx_sfs in the hour before it was loaded")]
+    pub ejections: u64,
+}
+
+/// What is known of a run besides its counters.
+pub struct RunInfo {
+    loaded_at: Instant,
+    /// How the scheduler before has ended, if there was one since boot.
+    pub last_end: Option<End>,
+    /// Ejections in the hour before.
+    pub ejections: u64,
+}
+
+impl RunInfo {
+    /// That of a scheduler that has just been loaded.
+    pub fn now() -> Self {
+        Self {
+            loaded_at: Instant::now(),
+            last_end: None,
+            ejections: 0,
+        }
+    }
 }
 
 impl Metrics {
@@ -175,6 +208,7 @@ impl Metrics {
             overloads: policy.fair_only_entered,
             moved: sum(sfs_counter_SFS_MOVED),
             in_debt: sum(sfs_counter_SFS_IN_DEBT),
+            unlearned: sum(sfs_counter_SFS_UNLEARNED),
             relieved: sum(sfs_counter_SFS_RELIEVED),
             guarded: sum(sfs_counter_SFS_GUARDED),
             system_wakeups: sum(sfs_counter_SFS_SYSTEM_WAKEUPS),
@@ -202,6 +236,18 @@ impl Metrics {
             hints_denied: hints.denied,
             hints_limited: hints.limited,
             hints_service_ignored: hints.service_times_ignored,
+            ..self
+        }
+    }
+
+    /// Adds what is known of the run.
+    pub fn with_run(self, run: &RunInfo) -> Self {
+        let last_end = run.last_end.map(|end| end.to_string());
+        Self {
+            build: crate::version(),
+            uptime_s: run.loaded_at.elapsed().as_secs(),
+            last_exit: last_end.unwrap_or_else(|| "none".to_owned()),
+            ejections: run.ejections,
             ..self
         }
     }
@@ -260,6 +306,7 @@ impl Metrics {
             overloads: self.overloads.saturating_sub(earlier.overloads),
             moved: self.moved.saturating_sub(earlier.moved),
             in_debt: self.in_debt.saturating_sub(earlier.in_debt),
+            unlearned: self.unlearned.saturating_sub(earlier.unlearned),
             relieved: self.relieved.saturating_sub(earlier.relieved),
             guarded: self.guarded.saturating_sub(earlier.guarded),
             system_wakeups: self.system_wakeups.saturating_sub(earlier.system_wakeups),
@@ -306,7 +353,7 @@ impl Metrics {
             self.overloads,
             self.moved,
             self.relieved,
-            self.policy,
+            sfs_text::word(&self.policy),
         )?;
         self.print_hints(out)
     }
@@ -370,8 +417,9 @@ pub fn describe<W: Write>(out: &mut W) -> Result<()> {
     data.describe_meta(out, None)
 }
 
-/// What answers the requests of one client, by way of the control loop.
-fn reader(asker: Asker) -> server::Reader {
+/// What answers the requests of one client with what the control loop, by way of `ask`, has
+/// to say.
+fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -> server::Reader {
     let mut earlier = Metrics::default();
     Box::new(move |request| match request.req.as_str() {
         "stats_meta" => {
@@ -383,7 +431,7 @@ fn reader(asker: Asker) -> server::Reader {
         }
         "stats" => match request.args.get("target").map_or("top", String::as_str) {
             "top" => {
-                let Answer::Metrics(now) = asker.ask(Request::Metrics)? else {
+                let Answer::Metrics(now) = ask(Request::Metrics)? else {
                     bail!(ANSWERED_ELSE);
                 };
                 let answer = now.since(&earlier);
@@ -392,7 +440,7 @@ fn reader(asker: Asker) -> server::Reader {
             }
             "functions" => {
                 let most = most_functions(request.args.get("count"))?;
-                let Answer::Functions(reports) = asker.ask(Request::Functions { most })? else {
+                let Answer::Functions(reports) = ask(Request::Functions { most })? else {
                     bail!(ANSWERED_ELSE);
                 };
                 Ok(serde_json::to_value(reports)?)
@@ -401,6 +449,18 @@ fn reader(asker: Asker) -> server::Reader {
         },
         other => bail!("there is no request {other:?}; want stats or stats_meta"),
     })
+}
+
+/// Returns what a client that sends `bytes`, and no more, gets from a control loop that
+/// answers as `ask` does.
+pub fn answers_to(
+    bytes: &[u8],
+    ask: impl Fn(Request) -> Result<Answer> + Send + 'static,
+) -> Vec<u8> {
+    let mut said = Vec::new();
+    // A vector takes all.
+    let _ = server::converse(bytes, &mut said, &mut reader(ask), || {});
+    said
 }
 
 const ANSWERED_ELSE: &str = "the control loop has answered something else";
@@ -516,8 +576,12 @@ impl StatsBridge {
     pub fn launch() -> Result<Self> {
         let desk = Desk::new()?;
         let asker = desk.asker.clone();
-        let server = Server::launch(Path::new(SOCKET), move || reader(asker.clone()))
-            .context("cannot serve statistics")?;
+        let new_reader = move || {
+            let asker = asker.clone();
+            reader(move |what| asker.ask(what))
+        };
+        let server =
+            Server::launch(Path::new(SOCKET), new_reader).context("cannot serve statistics")?;
         Ok(Self {
             desk,
             _server: server,
@@ -693,7 +757,8 @@ mod tests {
     #[test]
     fn requests_that_there_are_not_are_refused() {
         let desk = Desk::new().unwrap();
-        let mut reader = reader(desk.asker.clone());
+        let asker = desk.asker.clone();
+        let mut reader = reader(move |what| asker.ask(what));
         for (wrong, word) in [
             (
                 request("stats", &[("target", "bottom")]),

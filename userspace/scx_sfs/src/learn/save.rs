@@ -92,7 +92,7 @@ impl Drop for Saver {
 /// # Errors
 ///
 /// It cannot be written; the old one is as it was.
-fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     replace(file, |out| out.write_all(bytes))
 }
 

@@ -171,29 +171,40 @@ fn serve_in_thread(stream: UnixStream, clients: &Arc<Clients>, reader: Reader) -
 
 /// Answers one request after the other, until the client goes or sends one that is too long.
 fn serve(stream: &UnixStream, id: u64, clients: &Clients, mut reader: Reader) -> io::Result<()> {
-    let mut input = BufReader::new(stream);
+    let input = BufReader::new(stream);
+    converse(input, stream, &mut reader, || clients.note_request(id))?;
+    // To one that has gone it makes no difference.
+    let _ = stream.shutdown(Shutdown::Both);
+    Ok(())
+}
+
+/// As [`serve`], whatever the requests come from and the answers go to; `noted` is called
+/// before each that is not too long.
+pub(super) fn converse(
+    mut input: impl BufRead,
+    mut output: impl Write,
+    reader: &mut Reader,
+    noted: impl Fn(),
+) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        input
-            .by_ref()
-            .take(MAX_REQUEST)
-            .read_until(b'\n', &mut line)?;
-        if line.is_empty() {
+        let mut request = input.by_ref().take(MAX_REQUEST);
+        if request.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         let too_long = line.len() as u64 == MAX_REQUEST && line.last() != Some(&b'\n');
         let result = if too_long {
             Err(anyhow::anyhow!("a request has at most {MAX_REQUEST} bytes"))
         } else {
-            clients.note_request(id);
-            answer(&line, &mut reader)
+            noted();
+            answer(&line, reader)
         };
-        let mut output = serde_json::to_vec(&response(result))?;
-        output.push(b'\n');
-        (&mut &*stream).write_all(&output)?;
+        let mut said = serde_json::to_vec(&response(result))?;
+        said.push(b'\n');
+        output.write_all(&said)?;
         if too_long {
-            return stream.shutdown(Shutdown::Both);
+            return Ok(());
         }
     }
 }

@@ -1,0 +1,9 @@
+//! Any file in place of the one that loaders leave for the next one.
+
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code)]
+mod common;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::check_history(bytes));

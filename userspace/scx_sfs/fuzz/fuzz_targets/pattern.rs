@@ -1,0 +1,9 @@
+//! Any pattern for --cgroup, and any path of a cgroup.
+
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code)]
+mod common;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::check_pattern(bytes));

@@ -1,0 +1,9 @@
+//! Any bytes from a client of the statistics.
+
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+#[allow(dead_code)]
+mod common;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| common::check_statistics(bytes));

@@ -1,0 +1,152 @@
+//! docs/runbook.md has a line for each message, each statistic and each exit status: those
+//! of the sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Macros whose text people get to read in the log, or as the program's last words.
+const MACROS: [&str; 5] = ["warn!(", "error!(", "info!(", "bail!(", "anyhow!("];
+
+/// What goes to clients only, not into the log.
+const CLIENTS: [&str; 2] = ["hint_command.rs", "stats.rs"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn runbook() -> String {
+    fs::read_to_string(root().join("docs/runbook.md")).unwrap()
+}
+
+/// All sources of the loader, without their tests.
+fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if !CLIENTS.iter().any(|name| path.ends_with(name)) {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            found.push((path, code.to_owned()));
+        }
+    }
+}
+
+/// Returns the string literal at the start of `code`, behind blanks, as it is printed, with
+/// `…` for each placeholder.
+fn literal(code: &str) -> Option<String> {
+    let mut rest = code.trim_start().strip_prefix('"')?.chars();
+    let mut text = String::new();
+    loop {
+        match rest.next()? {
+            '"' => return Some(text),
+            '\\' => match rest.next()? {
+                '\n' => rest = rest.as_str().trim_start().chars(),
+                other => text.push(other),
+            },
+            '{' => {
+                rest.by_ref().find(|end| *end == '}')?;
+                text.push('…');
+            }
+            other => text.push(other),
+        }
+    }
+}
+
+fn messages() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut found,
+    );
+    let mut messages = Vec::new();
+    for (path, code) in found {
+        for name in MACROS {
+            for (at, _) in code.match_indices(name) {
+                let text = literal(&code[at + name.len()..]);
+                messages.extend(text.map(|text| (path.clone(), text)));
+            }
+        }
+    }
+    messages
+}
+
+#[test]
+fn literals_are_read_as_they_are_printed() {
+    let code = "\n  \"a \\\"b\\\" {c:#} \\\n     d\", e)";
+    assert_eq!(literal(code).unwrap(), "a \"b\" … d");
+    assert_eq!(literal("{error}"), None);
+}
+
+#[test]
+fn each_message_has_a_line() {
+    let (runbook, messages) = (runbook(), messages());
+    assert!(messages.len() > 40, "only {} were found", messages.len());
+    for (path, text) in messages {
+        // A text that another function makes is a literal there, or none.
+        if text == "…" {
+            continue;
+        }
+        let line = format!("`{text}`");
+        assert!(runbook.contains(&line), "{}: {line}", path.display());
+    }
+}
+
+#[test]
+fn each_statistic_has_a_line() {
+    let stats = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stats.rs");
+    let stats = fs::read_to_string(stats).unwrap();
+    let metrics = stats.split("pub struct Metrics {").nth(1).unwrap();
+    let metrics = metrics.split("\n}").next().unwrap();
+    let fields = metrics.lines().filter_map(|line| {
+        let field = line.trim().strip_prefix("pub ")?;
+        field.split(':').next()
+    });
+    let runbook = runbook();
+    let figures = runbook.split("## Statistics").nth(1).unwrap();
+    let mut count = 0;
+    for field in fields {
+        let is_there = figures.lines().any(|line| {
+            let cell = line
+                .strip_prefix("| ")
+                .and_then(|line| line.split(" | ").next());
+            cell.is_some_and(|cell| cell.contains(&format!("`{field}`")))
+        });
+        assert!(is_there, "{field}");
+        count += 1;
+    }
+    assert!(count > 50, "only {count} were found");
+}
+
+#[test]
+fn each_exit_status_has_a_line_and_the_unit_agrees() {
+    let exit = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exit.rs");
+    let exit = fs::read_to_string(exit).unwrap();
+    let unit = fs::read_to_string(root().join("packaging/scx_sfs.service.in")).unwrap();
+    let prevented: Vec<&str> = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("RestartPreventExitStatus="))
+        .unwrap()
+        .split(' ')
+        .collect();
+    let runbook = runbook();
+    let table = runbook.split("## Exit statuses").nth(1).unwrap();
+    let table = table.split("\n## ").next().unwrap();
+    let enumerated = exit.split("pub enum Status {").nth(1).unwrap();
+    let enumerated = enumerated.split("\n}").next().unwrap();
+    let numbers: Vec<&str> = enumerated
+        .lines()
+        .filter_map(|line| Some(line.trim().split_once(" = ")?.1.trim_end_matches(',')))
+        .chain(["2"])
+        .collect();
+    assert!(numbers.len() >= 9, "{numbers:?}");
+    for number in numbers {
+        let row = table
+            .lines()
+            .find(|line| line.starts_with(&format!("| {number} | ")))
+            .unwrap_or_else(|| panic!("no line for {number}"));
+        let restarted = row.split(" | ").nth(2).unwrap().starts_with("yes");
+        let expected = number != "0" && !prevented.contains(&number);
+        assert_eq!(restarted, expected, "{row}");
+    }
+}
