@@ -66,6 +66,9 @@ check_built() {
     for program in $programs; do
         [ -x "$BUILD_DIR/$program" ] || die "$BUILD_DIR/$program is not built: run make first."
     done
+    for document in licences.txt scx_sfs.cdx.json faasbench.cdx.json sfs_waste.cdx.json; do
+        [ -s "$BUILD_DIR/$document" ] || die "$BUILD_DIR/$document is not there: run make first."
+    done
 }
 
 # put MODE SOURCE PATH: installs one file.
@@ -121,7 +124,12 @@ do_install() {
         put 755 "$BUILD_DIR/$program" "$bindir/$program"
     done
     put 644 "$root/LICENSE" "$docdir/LICENSE"
+    put 644 "$BUILD_DIR/licences.txt" "$docdir/licences.txt"
+    for program in $programs; do
+        put 644 "$BUILD_DIR/$program.cdx.json" "$docdir/$program.cdx.json"
+    done
     put 644 "$here/README.md" "$docdir/service.md"
+    put 644 "$root/docs/runbook.md" "$docdir/runbook.md"
     put 644 "$here/scx_sfs.default" "$docdir/scx_sfs.default"
     put_options
     put_unit
@@ -137,8 +145,11 @@ do_uninstall() {
     for program in $programs; do
         remove "$bindir/$program"
     done
-    for document in LICENSE service.md scx_sfs.default; do
+    for document in LICENSE licences.txt service.md runbook.md scx_sfs.default; do
         remove "$docdir/$document"
+    done
+    for program in $programs; do
+        remove "$docdir/$program.cdx.json"
     done
     rmdir -- "$DESTDIR$docdir" 2>/dev/null || true
     remove_options

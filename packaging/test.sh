@@ -57,7 +57,9 @@ fresh() {
         # shellcheck disable=SC2016 # expanded when the stand-in runs
         printf '#!/bin/sh\necho "%s: $*"\n' "$program" >"$work/built/$program"
         chmod 755 "$work/built/$program"
+        echo '{}' >"$work/built/$program.cdx.json"
     done
+    echo 'adler2 2.0.1: MIT' >"$work/built/licences.txt"
 }
 
 # What is installed: modes, names and contents.
@@ -77,7 +79,10 @@ installs_all() {
         has_file 755 usr/local/bin/faasbench &&
         has_file 755 usr/local/bin/sfs_waste &&
         has_file 644 usr/local/share/doc/scx_sfs/LICENSE &&
+        has_file 644 usr/local/share/doc/scx_sfs/licences.txt &&
+        has_file 644 usr/local/share/doc/scx_sfs/faasbench.cdx.json &&
         has_file 644 usr/local/share/doc/scx_sfs/service.md &&
+        has_file 644 usr/local/share/doc/scx_sfs/runbook.md &&
         has_file 644 etc/default/scx_sfs &&
         has_file 644 "$unit"
 }
@@ -126,6 +131,16 @@ needs_a_build() {
     fresh
     rm "$work/built/faasbench"
     fails_with 'run make first' installer install && [[ ! -e $dest ]]
+}
+
+# The licences of what the programs are linked with have to go with them, and the bills.
+needs_the_licences() {
+    fresh
+    rm "$work/built/licences.txt"
+    fails_with 'licences.txt is not there: run make first' installer install || return 1
+    fresh
+    rm "$work/built/sfs_waste.cdx.json"
+    fails_with 'sfs_waste.cdx.json is not there' installer install && [[ ! -e $dest ]]
 }
 
 honours_prefix() {
@@ -216,6 +231,7 @@ check 'keeps options that were edited' keeps_edited_options
 check 'uninstalls every file' uninstalls_all
 check 'uninstalls twice' uninstalls_twice
 check 'installs nothing before make' needs_a_build
+check 'installs nothing without the licences' needs_the_licences
 check 'honours PREFIX=/usr' honours_prefix
 check 'honours a PREFIX that systemd does not search' honours_other_prefix
 check 'honours SYSTEMD_DIR and SYSCONFDIR' honours_systemd_dir
