@@ -17,7 +17,9 @@ stub() {
 }
 
 # Eight cases and one with a disk; three that waste CPU time are run by name. What is called bad fails under perturbation 2, skips
-# elsewhere; a guest with a case called crash ends in the middle under perturbation 3.
+# elsewhere; a guest with a case called crash ends in the middle under perturbation 3. wobbly
+# and worse fail without a perturbation, and worse under 2 as well; a guest with silent fails
+# and names no case.
 fresh_tree() {
 	rm -rf "${tree:?}"/*
 	mkdir -p "$tree"/{tests,vm,bin} "$binaries"
@@ -48,22 +50,26 @@ fresh_tree() {
 				while [[ $1 != sfs_behaviour ]]; do shift; done
 				shift
 				[[ $1 != --apart && $1 != --part ]] || shift 2
-				number=0 status=0
+				number=0 failed=0
 				echo "1..$#"
 				for one; do
 					number=$((number + 1))
 					case $one.$perturbation in
-					bad.2) echo "not ok $number - bad # about it" && echo '#   it is bad' && status=1 ;;
+					bad.2) echo "not ok $number - bad # about it" && echo '#   it is bad' && failed=$((failed + 1)) ;;
+					wobbly. | worse. | worse.2) echo "not ok $number - $one # about it" && failed=$((failed + 1)) ;;
 					bad.*) echo "ok $number - bad # SKIP not here" ;;
 					crash.3) exit 125 ;;
+					silent.) exit 1 ;;
 					*) echo "ok $number - $one # about it" ;;
 					esac
 					[[ $one != *slow ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.01 at once'
 					[[ $one != quick ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.00 at once'
+					[[ $one != *wasteful ]] || echo '#   too much wasted: 9.00 ms beyond the first 1.5 ms of each, 0.300 % of the CPU time'
+					[[ $one != *late ]] || echo '#   waited too long: kworker/3:1 (33, a thread of the kernel) waited 30.00 ms for a CPU, from 1.000 s on; it is promised 20 ms at most'
 					echo '#   1.0 s'
 				done
-				((status)) || echo "$# passed, 0 failed, 0 skipped"
-				exit "$status"
+				echo "$(($# - failed)) passed, $failed failed, 0 skipped"
+				exit $((failed > 0))
 			END2
 		)
 	END
@@ -115,5 +121,22 @@ check 'a wait for longer than a tick beside an idle CPU fails a case' \
 	says 'not ok 2 - slow # about it' 1 --jobs 1 a slow quick
 check 'it is counted' says '2 passed, 1 failed, 0 skipped' 1 --jobs 1 a slow quick
 check 'but not if it is listed' says '2 passed, 0 failed, 0 skipped' 0 --jobs 1 also_slow quick
+printf '%s\n' 'too_wasteful/share: known' 'too_late/waits: known' 'very_late: of another kind' >"$tree/tests/waste"
+check 'too much that is wasted fails a case' says 'not ok 1 - wasteful # about it' 1 --jobs 1 wasteful quick
+check 'a wait that is too long fails a case' says '1 passed, 1 failed, 0 skipped' 1 --jobs 1 late quick
+check 'unless they are listed' says '3 passed, 0 failed, 0 skipped' 0 --jobs 1 too_wasteful too_late quick
+check 'as what they are' says 'not ok 1 - very_late # about it' 1 --jobs 1 very_late quick
+fresh_tree
+printf '%s\n' 'wobbly: it varies' 'worse: it varies' >"$tree/tests/unsteady"
+check 'what fails here, and passes elsewhere, passes if it is listed' \
+	says '2 passed, 0 failed, 0 skipped' 0 --jobs 1 a wobbly
+check 'on two other machines' calls 3
+check 'which is said' says 'wobbly: failed on one machine of three; counted as passed' 0 --jobs 1 wobbly
+check 'what fails on two machines of three does not pass' \
+	says '1 passed, 1 failed, 0 skipped' 1 --jobs 1 wobbly worse
+check 'a guest that names no case has failed' \
+	says 'the guest "part-1" ended with exit status 1 before its cases had' 1 --jobs 1 silent
+rm "$tree/tests/unsteady"
+check 'nor does what is not listed' says '0 passed, 1 failed, 0 skipped' 1 --jobs 1 wobbly
 
 conclude_checks

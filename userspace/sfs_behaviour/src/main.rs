@@ -2,22 +2,26 @@
 //! one after another, reported as TAP. It loads schedulers and keeps all CPUs
 //! busy: run it in a virtual machine (tests/run).
 
+mod breed;
 mod case;
 mod cases;
 mod cgroup;
 mod clock;
+mod kinds;
 mod matches;
 mod perturbation;
 mod process;
 mod report;
 mod runner;
 mod scheduler;
+mod search;
 mod section;
 mod server;
 mod surroundings;
 mod tenant;
 mod trace;
 mod waste;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +32,8 @@ use nix::unistd::geteuid;
 
 use case::{Case, APART};
 use runner::Verdict;
+use search::Search;
+use sfs_text::LINE_CHARS;
 
 const USAGE: &str =
     "usage: sfs_behaviour [--list] [--apart KIND] [--part I/N] [--scx-sfs PATH] [CASE...]
@@ -39,6 +45,14 @@ const USAGE: &str =
   --part I/N      runs every Nth of the cases only, from the Ith on (1 to N)
   --scx-sfs PATH  the loader to test (default: scx_sfs in PATH)
   CASE            runs these cases only; a trailing * stands for anything
+or: sfs_behaviour --search GENERATIONS [--seed N] [--harm] [--options WORDS]
+    sfs_behaviour --replay PLAN [--harm] [--options WORDS]
+  --search G      plays an attacker against an honest tenant, breeds G generations of plans,
+                  and prints the best of them; 0: plays the first plans alone
+  --replay PLAN   plays this one, as --search has printed it
+  --seed N        for other plans (default 1)
+  --harm          what counts is what the neighbour loses, not what the attacker gains
+  --options WORDS options of scx_sfs, or eevdf (default: --cgroup fn/*)
 ";
 
 fn main() -> ExitCode {
@@ -64,6 +78,11 @@ fn run() -> Result<bool> {
     if options.help {
         print!("{USAGE}");
         return Ok(true);
+    }
+    if let Some(search) = &options.search {
+        prepare()?;
+        let cpus = std::thread::available_parallelism()?.get();
+        return search.run(&options.program()?, cpus);
     }
     let cases = options.cases()?;
     if options.list {
@@ -108,7 +127,7 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
         let start = clock::now();
         watch.start()?;
         let (verdict, notes) = runner::run(case, program, cpus)?;
-        let waste = waste::notes(&watch.stop()?, &scheduler::take_spans());
+        let waste = waste::notes(&watch.stop()?, &scheduler::take_spans(), cpus);
         let took = clock::now() - start;
         let Case { name, about, .. } = case;
         match verdict {
@@ -127,7 +146,7 @@ fn run_all(cases: &[&Case], options: &Options, program: &Path) -> Result<bool> {
             }
         }
         for note in notes.into_iter().chain(waste) {
-            println!("#   {note}");
+            println!("#   {}", sfs_text::line(note, LINE_CHARS));
         }
         println!("#   {:.1} s", took.as_secs_f64());
     }
@@ -165,6 +184,7 @@ struct Options {
     apart: Option<String>,
     part: Part,
     scx_sfs: Option<PathBuf>,
+    search: Option<Search>,
     patterns: Vec<String>,
 }
 
@@ -188,6 +208,17 @@ impl Options {
                 "--scx-sfs" => {
                     let path = arguments.next().context("--scx-sfs needs a path")?;
                     options.scx_sfs = Some(path.into());
+                }
+                "--search" | "--replay" | "--seed" | "--options" => {
+                    let value = arguments
+                        .next()
+                        .with_context(|| format!("{argument} needs a value"))?;
+                    let search = options.search.get_or_insert_with(Search::default);
+                    search.set(&argument, value)?;
+                }
+                "--harm" => {
+                    let search = options.search.get_or_insert_with(Search::default);
+                    search.harms = true;
                 }
                 option if option.starts_with('-') => bail!("unknown option {option}\n{USAGE}"),
                 _ => options.patterns.push(argument),

@@ -15,7 +15,7 @@ use nix::unistd::{fork, setpgid, ForkResult, Pid};
 
 use crate::case::{Bench, Case, Skip};
 use crate::perturbation::Perturbation;
-use crate::scheduler::wait_until_disabled;
+use crate::scheduler::{forget_history, wait_until_disabled};
 
 /// A case that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -86,6 +86,8 @@ fn run_child(case: &Case, scx_sfs: &Path, cpus: usize, path: &PathBuf) -> ! {
     }));
     let result = catch_unwind(AssertUnwindSafe(|| {
         let notes = open_notes(path).context("cannot write notes")?;
+        // What other cases have started is no function in this one.
+        forget_history()?;
         let bench = Bench::new(scx_sfs, cpus, notes);
         if let Some(done) = Perturbation::of_environment()?.displace(case.name, cpus)? {
             bench.say(done);

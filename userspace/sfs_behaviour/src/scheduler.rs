@@ -63,6 +63,8 @@ pub struct Stats {
     pub moved: u64,
     #[serde(default)] // so that the cases can be run with a loader of before
     pub in_debt: u64,
+    #[serde(default)]
+    pub unlearned: u64,
     pub relieved: u64,
     pub guarded: u64,
     pub prompt_wakeups: u64,
@@ -71,6 +73,10 @@ pub struct Stats {
     pub pinned: u64,
     pub no_context: u64,
     pub lost_events: u64,
+    #[serde(default)] // see in_debt
+    pub last_exit: String,
+    #[serde(default)]
+    pub ejections: u64,
 }
 
 /// A running scx_sfs. Dropping it kills the loader.
@@ -331,6 +337,20 @@ pub fn wait_until_disabled() -> Result<()> {
     let done = wait_until(ANSWER_LIMIT, || state() == "disabled");
     ensure!(done, "the scheduler {} stays: {}", ops(), state());
     Ok(())
+}
+
+/// Removes what loaders leave for the next one.
+///
+/// # Errors
+///
+/// It cannot be removed.
+pub fn forget_history() -> Result<()> {
+    match fs::remove_file("/run/scx_sfs/history.json") {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).context("cannot remove the history of schedulers")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read(path: &str) -> String {

@@ -128,16 +128,47 @@ impl FromStr for Strategy {
         let tasks = words.next().context("a strategy has a number of tasks")?;
         let steps: Result<Vec<Step>> = words.map(str::parse).collect();
         let steps = steps?;
-        ensure!(
-            steps
-                .iter()
-                .any(|step| matches!(step, Step::Burn(us) if *us > 0)),
-            "a strategy that never burns gains nothing"
-        );
+        ensure!(!steps.is_empty(), "a strategy has steps");
         Ok(Self {
             tasks: tasks.parse()?,
             steps,
         })
+    }
+}
+
+impl Strategy {
+    fn burns(&self) -> bool {
+        let burns = |step: &Step| matches!(step, Step::Burn(us) if *us > 0);
+        self.tasks > 0 && self.steps.iter().any(burns)
+    }
+}
+
+/// What parts the strategies of a plan.
+const PLUS: &str = " + ";
+
+/// What a tenant does: one or more strategies at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan(pub Vec<Strategy>);
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.0.iter().map(Strategy::to_string).collect();
+        f.write_str(&parts.join(PLUS))
+    }
+}
+
+impl FromStr for Plan {
+    type Err = Error;
+
+    /// Reads "TASKS STEP… + TASKS STEP…", as [`fmt::Display`] writes it.
+    fn from_str(text: &str) -> Result<Self> {
+        let parts: Result<Vec<Strategy>> = text.split(PLUS).map(str::parse).collect();
+        let parts = parts?;
+        ensure!(
+            parts.iter().any(Strategy::burns),
+            "a plan that never burns gains nothing"
+        );
+        Ok(Self(parts))
     }
 }
 
@@ -335,7 +366,7 @@ fn pin(cpu: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, Strategy};
+    use super::{Plan, Step, Strategy};
 
     #[test]
     fn a_strategy_is_read_as_it_is_written() {
@@ -349,8 +380,19 @@ mod tests {
 
     #[test]
     fn what_is_no_strategy_is_refused() {
-        for text in ["", "4", "4 accept", "x burn:1", "4 burn", "4 burn:1 steal"] {
+        for text in ["", "4", "x burn:1", "4 burn", "4 burn:1 steal"] {
             assert!(text.parse::<Strategy>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plan_has_parts_of_which_one_burns() {
+        let text = "4 burn:50000 accept + 1 sleep:100 yield";
+        let plan: Plan = text.parse().unwrap();
+        assert_eq!(plan.0.len(), 2);
+        assert_eq!(plan.to_string(), text);
+        for text in ["4 accept", "1 burn:1 +", "0 burn:1", "2 yield + 1 burn:0"] {
+            assert!(text.parse::<Plan>().is_err(), "{text}");
         }
     }
 }

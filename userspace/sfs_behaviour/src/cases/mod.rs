@@ -18,11 +18,13 @@ mod placement;
 mod policies;
 mod queues;
 mod rates;
+mod restarts;
 mod sandboxes;
 mod sections;
 mod shards;
 mod slice;
 mod tenants;
+mod texts;
 mod waiting;
 
 use crate::case::Case;
@@ -32,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         operator::CASES,
         lifecycle::CASES,
+        texts::CASES,
         credit::CASES,
         tenants::CASES,
         boundaries::CASES,
@@ -53,6 +56,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         waiting::CASES,
         daemons::CASES,
         rates::CASES,
+        restarts::CASES,
         disk::CASES,
     ]
     .into_iter()

@@ -1,16 +1,12 @@
 //! Rates of what does little but wake up and switch. sched_ext costs something there, under
 //! any scheduler (docs/parity.md has the peers); these cases keep that from growing.
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::yield_now;
-use std::time::Duration;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 
-use crate::case::{since, Bench, Case};
-use crate::clock::{ms, now, sleep};
+use crate::case::{Bench, Case};
+use crate::kinds::{self, MEASURED};
 use crate::process::{wait_for_all, Process};
 
 pub const CASES: &[Case] = &[
@@ -21,7 +17,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "yields_keep_their_rate",
-        about: "two processes for each CPU that do nothing but yield",
+        about: "processes that do nothing but yield, of one nice value and of twenty, or take a semaphore in turns",
         run: yields_keep_their_rate,
     },
     Case {
@@ -29,54 +25,186 @@ pub const CASES: &[Case] = &[
         about: "four processes for each CPU that do nothing but sleep for 50 us",
         run: naps_keep_their_rate,
     },
+    Case {
+        name: "streams_keep_their_rate",
+        about: "pipes with one writer and four readers, and pipes that another process copies",
+        run: streams_keep_their_rate,
+    },
+    Case {
+        name: "births_keep_their_rate",
+        about: "processes that start threads, or others by vfork, and wait for their end",
+        run: births_keep_their_rate,
+    },
+    Case {
+        name: "changes_keep_their_rate",
+        about: "processes that go from CPU to CPU, stop and continue others, or wake up one on each CPU",
+        run: changes_keep_their_rate,
+    },
 ];
 
-/// How long each process goes on.
-const MEASURED: Duration = ms(500);
-
-/// The last byte that a process sends.
-const LAST: u8 = 1;
+/// Work whose rate is measured.
+struct Row<'a> {
+    what: &'a str,
+    /// Starts it.
+    start: &'a dyn Fn() -> Result<Vec<Process>>,
+    /// The least part of EEVDF's rate: on a single CPU, and on several. On a single one a
+    /// handoff is a switch of tasks; there the callbacks, some 15 us in the emulator, weigh
+    /// more than where a CPU has to be woken up.
+    least: [f64; 2],
+}
 
 fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
-    // On a single CPU a handoff is a switch of tasks that EEVDF makes in 25 us; there the
-    // callbacks, some 15 us in the emulator, weigh more than where a CPU has to be woken up.
-    let (one, all) = if bench.cpus() == 1 {
-        (0.55, 0.55)
-    } else {
-        (0.75, 0.65)
-    };
-    keeps_rate(bench, &[(1, one), (bench.cpus(), all)], "pairs", pairs)
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "pair with sockets",
+                start: &|| kinds::socket_pairs(1),
+                least: [0.55, 0.75],
+            },
+            Row {
+                what: "pairs with sockets",
+                start: &|| kinds::socket_pairs(all),
+                least: [0.55, 0.68],
+            },
+            Row {
+                what: "pairs with futexes",
+                start: &|| kinds::futex_pairs(all),
+                least: [0.6, 0.5],
+            },
+            Row {
+                what: "pairs with eventfds",
+                start: &|| kinds::eventfd_pairs(all),
+                least: [0.63, 0.55],
+            },
+        ],
+    )
 }
 
 fn yields_keep_their_rate(bench: &Bench) -> Result<()> {
-    keeps_rate(bench, &[(2 * bench.cpus(), 0.27)], "that yield", yielders)
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "that yield",
+                start: &|| kinds::yielders(2 * all),
+                least: [0.4, 0.2],
+            },
+            Row {
+                what: "of different nice values that yield",
+                start: &|| kinds::nice_yielders(20),
+                least: [0.45, 0.26],
+            },
+            Row {
+                what: "with a semaphore",
+                start: &|| kinds::posters(2 * all),
+                least: [0.4, 0.3],
+            },
+        ],
+    )
 }
 
 fn naps_keep_their_rate(bench: &Bench) -> Result<()> {
-    keeps_rate(bench, &[(4 * bench.cpus(), 0.6)], "that nap", nappers)
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[Row {
+            what: "that nap",
+            start: &|| kinds::nappers(4 * all),
+            least: [0.85, 0.58],
+        }],
+    )
 }
 
-/// Measures how often so many of what `start` starts get through their work in a second,
-/// under EEVDF and under scx_sfs, and checks that the second is at least that part of the
-/// first.
-fn keeps_rate(
-    bench: &Bench,
-    gates: &[(usize, f64)],
-    what: &str,
-    start: fn(usize) -> Result<Vec<Process>>,
-) -> Result<()> {
-    let rates = || gates.iter().map(|(count, _)| rate_of(start(*count)?));
+fn streams_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "with four readers each",
+                start: &|| kinds::streams(all),
+                least: [0.78, 0.7],
+            },
+            Row {
+                what: "copied",
+                start: &|| kinds::copied_streams(all),
+                least: [0.88, 0.85],
+            },
+        ],
+    )
+}
+
+fn births_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "that start threads",
+                start: &|| kinds::joiners(all),
+                least: [0.75, 0.75],
+            },
+            Row {
+                what: "that start others by vfork",
+                start: &|| kinds::vforkers(all),
+                least: [0.78, 0.73],
+            },
+        ],
+    )
+}
+
+fn changes_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "from CPU to CPU",
+                start: &|| kinds::wanderers(all, all),
+                least: [0.88, 0.64],
+            },
+            Row {
+                what: "that stop and continue others",
+                start: &|| kinds::stoppers(all),
+                least: [0.44, 0.6],
+            },
+            Row {
+                what: "that wakes up one on each CPU",
+                start: &|| kinds::pinned_wakers(1, all),
+                least: [0.6, 0.65],
+            },
+        ],
+    )
+}
+
+/// Returns how many CPUs are to have work: all, as long as the emulator can follow.
+fn most(bench: &Bench) -> usize {
+    bench.cpus().min(8)
+}
+
+/// Measures how often each of `rows` gets through its work in a second, under EEVDF and then
+/// under scx_sfs, and checks that the second is at least its part of the first.
+fn keep_rate(bench: &Bench, rows: &[Row]) -> Result<()> {
+    let rates = || rows.iter().map(|row| rate_of((row.start)()?));
     let base = rates().collect::<Result<Vec<_>>>()?;
     let scheduler = bench.load("")?;
     let ours = rates().collect::<Result<Vec<_>>>()?;
-    for ((base, ours), (count, least)) in base.iter().zip(&ours).zip(gates) {
-        let part = ours / base;
+    let mut slow = Vec::new();
+    for ((base, ours), Row { what, least, .. }) in base.iter().zip(&ours).zip(rows) {
+        let (part, least) = (ours / base, least[usize::from(bench.cpus() > 1)]);
         bench.say(format_args!(
-            "{count} {what}: EEVDF {base:.0} a second, scx_sfs {ours:.0}, {part:.2} (at least {least})"
+            "{what}: EEVDF {base:.0} a second, scx_sfs {ours:.0}, {part:.2} (at least {least})"
         ));
-        ensure!(part >= *least, "too slow");
+        if part < least {
+            slow.push(*what);
+        }
     }
-    scheduler.finish()
+    scheduler.finish()?;
+    ensure!(slow.is_empty(), "too slow: {}", slow.join(", "));
+    Ok(())
 }
 
 /// Returns how often a second they report, until they end.
@@ -84,60 +212,4 @@ fn rate_of(mut processes: Vec<Process>) -> Result<f64> {
     wait_for_all(&mut processes)?;
     let times: u64 = processes.iter().map(|one| one.value.load(Relaxed)).sum();
     Ok(times as f64 / MEASURED.as_secs_f64())
-}
-
-/// Starts `count` processes that repeat `step`, and count how often.
-fn repeaters(count: usize, step: fn()) -> Result<Vec<Process>> {
-    let repeat = || {
-        Process::spawn(|report| {
-            let start = now();
-            while since(start) < MEASURED {
-                step();
-                report.value.fetch_add(1, Relaxed);
-            }
-        })
-    };
-    (0..count).map(|_| repeat()).collect()
-}
-
-fn yielders(count: usize) -> Result<Vec<Process>> {
-    repeaters(count, yield_now)
-}
-
-fn nappers(count: usize) -> Result<Vec<Process>> {
-    repeaters(count, || sleep(Duration::from_micros(50)))
-}
-
-/// Starts `count` pairs of processes, each a client and its server.
-fn pairs(count: usize) -> Result<Vec<Process>> {
-    let mut processes = Vec::new();
-    for _ in 0..count {
-        let (server, client) = UnixStream::pair().context("cannot make a pair of sockets")?;
-        processes.push(Process::spawn(|_| answer(&server))?);
-        processes.push(Process::spawn(|report| {
-            let start = now();
-            while since(start) < MEASURED {
-                ask(&client);
-                report.value.fetch_add(1, Relaxed);
-            }
-            (&client).write_all(&[LAST]).expect("cannot ask");
-        })?);
-    }
-    Ok(processes)
-}
-
-fn ask(mut client: &UnixStream) {
-    client.write_all(&[0]).expect("cannot ask");
-    client.read_exact(&mut [0]).expect("there is no answer");
-}
-
-fn answer(mut server: &UnixStream) {
-    let mut byte = [0];
-    loop {
-        server.read_exact(&mut byte).expect("nobody asks");
-        if byte == [LAST] {
-            return;
-        }
-        server.write_all(&byte).expect("cannot answer");
-    }
 }

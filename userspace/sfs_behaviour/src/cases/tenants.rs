@@ -1,10 +1,17 @@
 //! Tenants: one that cheats beside an honest one, in groups of equal weight. Neither gets
 //! more than its share, whatever the scheduler takes for an invocation.
 
+use std::process::Command;
+
 use anyhow::{ensure, Result};
 
 use crate::case::{Bench, Case};
+use crate::cgroup::{enable_cpu_controller, Cgroup};
+use crate::clock::{ms, sleep};
 use crate::matches::{play, Outcome};
+use crate::process::Process;
+use crate::scheduler::{output_of, Scheduler};
+use crate::tenant::{self, Strategy};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -43,9 +50,27 @@ pub const CASES: &[Case] = &[
         run: own_groups_gain_nothing,
     },
     Case {
+        name: "own_nice_values_gain_nothing",
+        about:
+            "a tenant with some 200 tasks that change their nice values all the time gets its share",
+        run: own_nice_values_gain_nothing,
+    },
+    Case {
         name: "many_tasks_gain_nothing",
-        about: "a tenant with 64 tasks gets the share of one with as many tasks as CPUs",
+        about:
+            "a tenant with 64 tasks, or some 200, gets the share of one with as many tasks as CPUs",
         run: many_tasks_gain_nothing,
+    },
+    Case {
+        name: "tenants_share_no_names",
+        about:
+            "programs of the same name are learned apart by tenant, and together in one's sandboxes",
+        run: tenants_share_no_names,
+    },
+    Case {
+        name: "a_flood_of_names_has_bounds",
+        about: "a tenant with thousands of names makes the loader forget no functions of others",
+        run: a_flood_of_names_has_bounds,
     },
 ];
 
@@ -220,6 +245,24 @@ fn own_groups_gain_nothing(bench: &Bench) -> Result<()> {
     )
 }
 
+/// Each change queues a task that runs, and lets it go on: virtual time must not follow it to
+/// the end of its tenant's line.
+fn own_nice_values_gain_nothing(bench: &Bench) -> Result<()> {
+    expect_shares(
+        bench,
+        &[
+            Match {
+                strategy: "12 multiply multiply burn:500 nice:1 burn:500 nice:0",
+                options: "--policy sfs --cgroup fn/*",
+            },
+            Match {
+                strategy: "12 multiply multiply burn:500 nice:1 burn:500 nice:0",
+                options: "--policy learned",
+            },
+        ],
+    )
+}
+
 fn many_tasks_gain_nothing(bench: &Bench) -> Result<()> {
     expect_shares(
         bench,
@@ -232,6 +275,85 @@ fn many_tasks_gain_nothing(bench: &Bench) -> Result<()> {
                 strategy: "16 burn:10000 multiply accept",
                 options: "--policy learned --cgroup fn/*",
             },
+            // 208 processes that do nothing but run, and some that sleep: what the search found.
+            Match {
+                strategy: "12 multiply multiply + 4 sleep:20 burn:9134 thread",
+                options: "--policy sfs --cgroup fn/*",
+            },
         ],
     )
+}
+
+/// A parent of the tenants' groups.
+fn tenants() -> Result<Cgroup> {
+    enable_cpu_controller()?;
+    let all = Cgroup::new("fn")?;
+    all.set("cgroup.subtree_control", "+cpu")?;
+    Ok(all)
+}
+
+/// Returns how many functions are known after one more in `group` has been seen.
+fn functions_after(scheduler: &Scheduler, group: &Cgroup) -> Result<u64> {
+    // Its sandbox may not be known yet; then it begins a little later.
+    for _ in 0..2 {
+        Process::spawn_in(group, |report| {
+            sleep(ms(20));
+            report.burn(ms(1));
+        })?
+        .wait()?;
+    }
+    // The loader takes what is too little to wake it up once a second.
+    sleep(ms(1500));
+    Ok(scheduler.stats()?.functions)
+}
+
+fn tenants_share_no_names(bench: &Bench) -> Result<()> {
+    for options in ["", " --cgroup fn/*"] {
+        let _all = tenants()?;
+        let options = format!("--policy learned --identity comm{options}");
+        let scheduler = bench.load(&options)?;
+        let groups = ["fn/one-1", "fn/one-2", "fn/two"];
+        let mut known = Vec::new();
+        for path in groups {
+            let group = Cgroup::new(path)?;
+            sleep(ms(100));
+            known.push(functions_after(&scheduler, &group)?);
+        }
+        bench.say(format_args!(
+            "{options}: {known:?} functions after {groups:?}"
+        ));
+        ensure!(known[0] > 0, "nothing was learned");
+        ensure!(
+            known[1] == known[0],
+            "two sandboxes of one function share nothing"
+        );
+        ensure!(known[2] == known[1] + 1, "two tenants share a function");
+        scheduler.finish()?;
+    }
+    Ok(())
+}
+
+fn a_flood_of_names_has_bounds(bench: &Bench) -> Result<()> {
+    /// What intf.h and share.bpf.h allow one tenant, and a few others.
+    const MOST: u64 = 4096 + 16;
+    let _all = tenants()?;
+    let (bad, good) = (Cgroup::new("fn/bad")?, Cgroup::new("fn/good")?);
+    let scheduler = bench.load("--policy learned")?;
+    functions_after(&scheduler, &good)?;
+    let flood: Strategy = "1 burn:250 rename accept".parse()?;
+    let flood = Process::spawn_in(&bad, |_| tenant::play(&flood, 0))?;
+    scheduler.wait_for("the flood", |stats| stats.begun_by_accept > 6000)?;
+    drop(flood);
+    sleep(ms(1500));
+    let stats = scheduler.stats()?;
+    bench.say(format_args!(
+        "{} invocations, {} functions, {} not learned from",
+        stats.begun_by_accept, stats.functions, stats.unlearned
+    ));
+    ensure!(stats.functions > 1000, "the flood has no names");
+    ensure!(stats.functions <= MOST, "{} functions", stats.functions);
+    let listed = output_of(Command::new(bench.program()).args(["functions", "-n", "5"]))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    ensure!(listed.lines().count() > 5, "few are listed: {listed}");
+    scheduler.finish()
 }

@@ -1,5 +1,6 @@
 //! No CPU idles while work waits, and nobody waits for too long.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
@@ -13,6 +14,9 @@ use crate::clock::{ms, now, sleep, sleep_until, wait_until};
 use crate::process::{
     as_real_time, chain_on, confine, cpu_of, kernel_thread, pin_self, Process, PATIENCE,
 };
+
+/// How often a process is displaced.
+const CHASES: u32 = 1000;
 
 pub const CASES: &[Case] = &[
     Case {
@@ -34,6 +38,11 @@ pub const CASES: &[Case] = &[
         name: "displaced_by_real_time_goes_on",
         about: "a process whose CPU a real-time task takes goes on on another one at once",
         run: displaced_by_real_time_goes_on,
+    },
+    Case {
+        name: "chased_by_real_time_goes_on",
+        about: "a real-time task takes each CPU that a process goes to, a thousand times: it goes on elsewhere",
+        run: chased_by_real_time_goes_on,
     },
     Case {
         name: "kernel_threads_avoid_a_real_time_cpu",
@@ -127,6 +136,35 @@ fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
         scheduler.finish()?;
     }
     Ok(())
+}
+
+/// A real-time task follows a process from CPU to CPU, and keeps each until the other goes on
+/// elsewhere. What is displaced is queued by a CPU that then runs real-time work and has no
+/// tick, while all others idle: a kick that is lost there would be found by the guard's timer
+/// only, once a second.
+fn chased_by_real_time_goes_on(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    let scheduler = bench.load("--slice-us 2000000")?;
+    let chased = Process::hog()?;
+    sleep(ms(100));
+    let mut intruder = Process::spawn(|report| {
+        let _ = as_real_time(|| {
+            for _ in 0..CHASES {
+                pin_self(chased.cpu_number());
+                let (start, used) = (now(), chased.cpu());
+                while chased.cpu() == used && since(start) < ms(100) {}
+                let took = u64::try_from(since(start).as_nanos())?;
+                report.value.fetch_max(took, Relaxed);
+                sleep(Duration::from_micros(200));
+            }
+            Ok(())
+        });
+    })?;
+    intruder.wait()?;
+    let longest = Duration::from_nanos(intruder.value.load(Relaxed));
+    ensure!(!longest.is_zero(), "it was never displaced");
+    bench.at_most("the longest without a CPU", longest, ms(10))?;
+    scheduler.finish()
 }
 
 /// All CPUs but the first are busy with functions, so RCU's thread sleeps and wakes up on that
