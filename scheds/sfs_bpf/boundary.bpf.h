@@ -48,7 +48,8 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 	begin_invocation(p, tctx, inv, kind, arrived_at);
 	count_begun(kind);
 	count(SFS_ARRIVALS);
-	if (!begins_judged(p, tctx))
+	/* What was there when the scheduler was loaded has arrived before, one after the other. */
+	if ((kind == SFS_BOUNDARY_FORK && !tctx->forked) || !begins_judged(p, tctx))
 		return;
 	inv->counted = 1;
 	record_arrival(arrived_at);

@@ -85,16 +85,8 @@ impl<'object> Control<'object> {
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
         let slice = slice_of(settings, controller.slice_ns());
-        let mut names = Names::default();
-        let (sandboxes, present) = watch_sandboxes(options)?;
-        let present: Vec<(u64, u64)> = present
-            .iter()
-            .filter_map(|change| match change {
-                Change::Appeared(id, function) => Some((*id, names.number(function))),
-                Change::Vanished(_) => None,
-            })
-            .collect();
-        let mut kernel = KernelHalf::load(options, cpus, slice, &present, past, object)?;
+        let (mut sandboxes, present) = watch_sandboxes(options)?;
+        let mut kernel = KernelHalf::load(options, cpus, slice, past, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&events);
@@ -110,6 +102,14 @@ impl<'object> Control<'object> {
             learning.take(&[], &mut kernel);
         }
         let iat = IatMap::new(kernel.iat_map())?;
+        let mut names = Names::default();
+        tell_of_sandboxes(&mut kernel, &mut names, present);
+        // And those of since then: loading takes seconds on a busy machine, and until the kernel
+        // half knows a sandbox, what runs there passes for daemons.
+        if let Some(sandboxes) = sandboxes.as_mut() {
+            tell_of_sandboxes(&mut kernel, &mut names, sandboxes.changes()?);
+        }
+        kernel.attach()?;
         debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
         let control = Self {
             ring,
@@ -318,15 +318,8 @@ impl<'object> Control<'object> {
         let Some(sandboxes) = self.sandboxes.as_mut() else {
             return Ok(());
         };
-        for change in sandboxes.changes()? {
-            match change {
-                Change::Appeared(id, function) => {
-                    let function = self.names.number(&function);
-                    self.kernel.add_sandbox(id, function);
-                }
-                Change::Vanished(id) => self.kernel.remove_sandbox(id),
-            }
-        }
+        let changes = sandboxes.changes()?;
+        tell_of_sandboxes(&mut self.kernel, &mut self.names, changes);
         debug!("{} sandboxes", sandboxes.len());
         Ok(())
     }
@@ -453,6 +446,16 @@ fn watch_sandboxes(options: &Options) -> Result<(Option<Sandboxes>, Vec<Change>)
     let (watch, present) =
         Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone(), by_parent)?;
     Ok((Some(watch), present))
+}
+
+/// Tells the kernel half which sandboxes have come and gone.
+fn tell_of_sandboxes(kernel: &mut KernelHalf<'_>, names: &mut Names, changes: Vec<Change>) {
+    for change in changes {
+        match change {
+            Change::Appeared(id, function) => kernel.add_sandbox(id, names.number(&function)),
+            Change::Vanished(id) => kernel.remove_sandbox(id),
+        }
+    }
 }
 
 /// The time of the clock that benchmarks go by; it cannot fail on Linux.

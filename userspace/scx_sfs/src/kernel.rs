@@ -35,6 +35,7 @@ use crate::learn::Ranking;
 use crate::left_out::LeftOut;
 use crate::options::Options;
 use crate::preflight::isolated_cpus;
+use crate::realtime::RealTime;
 use crate::shards;
 
 /// The scheduler, loaded and attached. Dropping it puts the machine back on its
@@ -59,9 +60,9 @@ pub struct Slice {
 }
 
 impl<'object> KernelHalf<'object> {
-    /// Loads and attaches the scheduler, for functions that may use `cpus` CPUs,
-    /// with `slice` and `sandboxes` (ids and functions) to start with. What has been started
-    /// in one of the spans `past` has been a function before.
+    /// Loads the scheduler, for functions that may use `cpus` CPUs, with `slice` to start
+    /// with. What has been started in one of the spans `past` has been a function before. It
+    /// schedules nothing until `attach()`.
     ///
     /// # Errors
     ///
@@ -70,35 +71,38 @@ impl<'object> KernelHalf<'object> {
         options: &Options,
         cpus: u32,
         slice: Slice,
-        sandboxes: &[(u64, u64)],
         past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
         try_set_rlimit_infinity();
         set_print(Some((PrintLevel::Debug, keep_libbpf_message)));
-        let result = Self::open_load_attach(options, cpus, slice, sandboxes, past, object);
-        match isolated_cpus() {
-            Some(cpus) if result.is_err() => result.with_context(|| {
-                format!(
-                    "the kernel takes no sched_ext scheduler while its command line isolates \
-                     CPUs (isolcpus={cpus}): isolate them in a cpuset partition instead \
-                     (cpuset.cpus.partition)"
-                )
-            }),
-            _ => {
-                if result.is_err() {
-                    show_libbpf_messages();
-                }
-                result
-            }
-        }
+        explained(Self::open_and_load(options, cpus, slice, past, object))
     }
 
-    fn open_load_attach(
+    /// Has the scheduler schedule.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it; nothing stays loaded.
+    pub fn attach(&mut self) -> Result<()> {
+        self.watchers = boundary::attach(&mut self.skel);
+        explained(self.attach_scheduler())
+    }
+
+    /// The kernel hands it the tasks one by one. Those that it has already do not run until
+    /// all are handed over, and the others run before this thread, unless that is a real-time
+    /// one: on a busy machine they waited for seconds.
+    fn attach_scheduler(&mut self) -> Result<()> {
+        let skel = &mut self.skel;
+        let _first = RealTime::enter();
+        self.link = Some(scx_ops_attach!(skel, sfs_ops)?);
+        Ok(())
+    }
+
+    fn open_and_load(
         options: &Options,
         cpus: u32,
         slice: Slice,
-        sandboxes: &[(u64, u64)],
         past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
@@ -173,12 +177,6 @@ impl<'object> KernelHalf<'object> {
             }
         };
         half.set_slice(slice);
-        for (id, function) in sandboxes {
-            half.add_sandbox(*id, *function);
-        }
-        half.watchers = boundary::attach(&mut half.skel);
-        let skel = &mut half.skel;
-        half.link = Some(scx_ops_attach!(skel, sfs_ops)?);
         Ok(half)
     }
 
@@ -474,6 +472,25 @@ impl Ranking for KernelHalf<'_> {
     fn rank_no_more(&mut self) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
             write_shared(&mut data.strangers, SFS_NO_TABLE);
+        }
+    }
+}
+
+/// Adds to an error of the kernel what is known of its cause.
+fn explained<T>(result: Result<T>) -> Result<T> {
+    match isolated_cpus() {
+        Some(cpus) if result.is_err() => result.with_context(|| {
+            format!(
+                "the kernel takes no sched_ext scheduler while its command line isolates \
+                 CPUs (isolcpus={cpus}): isolate them in a cpuset partition instead \
+                 (cpuset.cpus.partition)"
+            )
+        }),
+        _ => {
+            if result.is_err() {
+                show_libbpf_messages();
+            }
+            result
         }
     }
 }

@@ -3,16 +3,21 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
+use nix::sys::signal::{signal, SigHandler, Signal};
+use nix::unistd::{fork, ForkResult};
 
 use crate::case::{since, Bench, Case};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
 use crate::clock::{burn, ms, now, sleep, sleep_until};
-use crate::process::{run_chain, Process};
+use crate::process::{as_real_time, run_chain, Process};
+use crate::report::Report;
+use crate::scheduler::Scheduler;
 
 pub const CASES: &[Case] = &[
     Case {
@@ -34,6 +39,11 @@ pub const CASES: &[Case] = &[
         name: "busy_servers_answer_as_under_eevdf",
         about: "a server outside of the sandboxes that requests keep busy: how many answers, p99",
         run: busy_servers_answer_as_under_eevdf,
+    },
+    Case {
+        name: "loading_holds_up_nobody",
+        about: "a gateway while scx_sfs is loaded beside a saturated machine; S stays as it is",
+        run: loading_holds_up_nobody,
     },
     Case {
         name: "daemons_have_a_budget",
@@ -86,16 +96,26 @@ fn wake_up_often() -> Vec<Duration> {
 
 /// Returns what a process of its own, which runs `measure`, has measured.
 fn in_a_daemon(measure: impl FnOnce() -> Vec<Duration>) -> Result<Vec<Duration>> {
+    Ok(in_a_daemon_while(measure, || Ok(()))?.0)
+}
+
+/// The same, and what `act` returns, which runs in this process meanwhile.
+fn in_a_daemon_while<T>(
+    measure: impl FnOnce() -> Vec<Duration>,
+    act: impl FnOnce() -> Result<T>,
+) -> Result<(Vec<Duration>, T)> {
     let file: PathBuf = std::env::temp_dir().join("measured");
     let mut daemon = Process::spawn(|_| {
         let times = measure();
         let lines: Vec<_> = times.iter().map(|one| one.as_nanos().to_string()).collect();
         std::fs::write(&file, lines.join("\n")).expect("cannot write what was measured");
     })?;
+    let acted = act()?;
     daemon.wait()?;
     let text = std::fs::read_to_string(&file).context("the daemon has measured nothing")?;
     let all: Result<Vec<u64>, _> = text.lines().map(str::parse).collect();
-    Ok(all?.into_iter().map(Duration::from_nanos).collect())
+    let times = all?.into_iter().map(Duration::from_nanos).collect();
+    Ok((times, acted))
 }
 
 /// Returns how late a process was that did `before` and then woke up often.
@@ -150,6 +170,91 @@ fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
         bench.at_most("worst", ours.worst, ms(4) + EMULATED)?;
     }
     drop(functions);
+    scheduler.finish()
+}
+
+/// Forks an invocation after each `pause` until the report says that it is to stop: `endless`
+/// of them do not end before that, the others take a millisecond.
+fn arrive_often(report: &Report, pause: Duration, endless: usize) -> Result<()> {
+    // SAFETY: no handler: the kernel itself reaps what has ended.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigIgn) }?;
+    as_real_time(|| {
+        for number in 0.. {
+            // SAFETY: the process has a single thread.
+            if let ForkResult::Child = unsafe { fork() }? {
+                burn(ms(1));
+                while number < endless && !report.is_stopped() {
+                    burn(ms(1));
+                }
+                // SAFETY: ends the process; it has buffered nothing.
+                unsafe { libc::_exit(0) }
+            }
+            if report.is_stopped() {
+                break;
+            }
+            sleep(pause);
+        }
+        Ok(())
+    })
+}
+
+/// Loads the scheduler as the service does, so that the verifier gets a CPU.
+fn load_as_the_service_does(bench: &Bench, options: &[&str]) -> Result<Scheduler> {
+    Scheduler::start_prepared(bench.program(), options, |command| {
+        let raise = || {
+            // SAFETY: a system call without pointers.
+            match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) } {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: between fork and exec that is one system call.
+        unsafe { command.pre_exec(raise) };
+    })
+}
+
+/// Loading takes seconds on a busy machine. A sandbox appears meanwhile, with more than can be
+/// served; then the kernel hands over all tasks, one by one, and those that the scheduler
+/// has already do not run until that is done. What is there by then has not just arrived.
+fn loading_holds_up_nobody(bench: &Bench) -> Result<()> {
+    const PAUSE: Duration = ms(8);
+    let endless = 30 * bench.cpus();
+    enable_cpu_controller()?;
+    let stop = std::env::temp_dir().join("loaded");
+    let wake_up_meanwhile = || {
+        sleep(ms(300));
+        let sandbox = Cgroup::new("functions/f").expect("there is no new sandbox");
+        let arrivals = Process::spawn_in(&sandbox, |report| {
+            arrive_often(report, PAUSE, endless).expect("nobody arrives");
+        });
+        let mut late = wake_up_often();
+        while !stop.exists() {
+            late.extend(wake_up_often());
+        }
+        drop(arrivals);
+        late
+    };
+    let load = || {
+        let options = ["--cgroup", "functions/*", "--no-overload"];
+        let scheduler = load_as_the_service_does(bench, &options)?;
+        sleep(ms(1000));
+        let stats = scheduler.stats()?;
+        std::fs::write(&stop, "").context("cannot tell the daemon")?;
+        Ok((scheduler, stats))
+    };
+    let measured = in_a_daemon_while(wake_up_meanwhile, load);
+    let _ = std::fs::remove_file(&stop);
+    let (late, (scheduler, stats)) = measured?;
+    let late = Lateness::of(late);
+    bench.say(format_args!("mean {:?}, p99 {:?}", late.mean, late.p99));
+    bench.at_most("worst", late.worst, ms(60))?;
+    bench.say(format_args!(
+        "{} arrivals, mean IAT {} us, S = {} us",
+        stats.arrivals, stats.mean_iat_us, stats.slice_us
+    ));
+    let mean = Duration::from_micros(stats.mean_iat_us);
+    ensure!(!mean.is_zero(), "there were too few arrivals");
+    ensure!(mean > PAUSE * 8 / 10, "they have arrived all at once");
     scheduler.finish()
 }
 

@@ -1,0 +1,69 @@
+//! A thread that runs before all others for a moment.
+
+use std::io;
+
+use tracing::debug;
+
+/// The thread that has made it is a real-time one, of the lowest priority, until it is dropped.
+pub struct RealTime(());
+
+impl RealTime {
+    /// Makes a real-time thread of this one. None where the system does not allow that:
+    /// without `CAP_SYS_NICE` it takes a limit for it (`ulimit -r 1`, `LimitRTPRIO=1`), and a
+    /// kernel with `CONFIG_RT_GROUP_SCHED` gives control groups no time for it on its own.
+    pub fn enter() -> Option<Self> {
+        match set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) {
+            Ok(()) => Some(Self(())),
+            Err(error) => {
+                debug!("goes on at the usual priority, as a real-time one is refused: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        // To go back takes no privilege but for the flag, which an unprivileged thread keeps.
+        let usual = set_policy(libc::SCHED_OTHER, 0)
+            .or_else(|_| set_policy(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0));
+        if let Err(error) = usual {
+            debug!("stays a real-time thread: {error}");
+        }
+    }
+}
+
+/// Gives this thread `policy` with `priority`.
+fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the parameters are read during the call; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> i32 {
+        // SAFETY: 0 is the calling thread.
+        unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
+    }
+
+    #[test]
+    fn comes_back_to_the_usual_policy() {
+        let first = RealTime::enter();
+        let expected = if first.is_some() {
+            libc::SCHED_FIFO
+        } else {
+            libc::SCHED_OTHER
+        };
+        assert_eq!(policy(), expected);
+        drop(first);
+        assert_eq!(policy(), libc::SCHED_OTHER);
+    }
+}
