@@ -462,6 +462,10 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		tctx->waits_since = 0;
 	else if (!tctx->waits_since)
 		tctx->waits_since = now;
+	if (parked)
+		tctx->starved_since = 0;
+	else if (!resumed)
+		note_starving(p, tctx, now);
 }
 
 /* ---------------------------------------------------------------------- run */
@@ -588,6 +592,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
+	note_starving(p, tctx, now);
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
 	note_waiting(tctx, to->dsq);	/* should the move fail, until it runs */
@@ -953,6 +958,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (cctx)
 		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
+	note_served(p, tctx, runnable);
 	if (runnable)
 		return;
 	end_activity(tctx);

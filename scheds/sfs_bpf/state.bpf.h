@@ -260,6 +260,8 @@ struct task_ctx {
 	u64 charged_ns;		/* se.sum_exec_runtime that has been charged */
 	u64 queued_at;		/* when it was queued; 0 while it need not wait */
 	u64 waits_since;	/* first time in a queue after it last ran; 0: it has not waited */
+	u64 starved_since;	/* first time in a queue after it last had SERVED_NS; 0: the same */
+	u64 served_at_ns;	/* se.sum_exec_runtime at which it has had them */
 	u64 turn_used_ns;	/* CPU time since the last wake-up */
 	u64 usual_ns;		/* CPU time between two sleeps, on average */
 	u64 prompt_ns;		/* of turn_used_ns it may have so much promptly */
@@ -325,10 +327,30 @@ static struct task_ctx *try_lookup_task_ctx(struct task_struct *p)
 /* A task that has waited for so long goes to the front (guard.bpf.h). */
 #define GUARD_WAIT_NS		(SFS_WATCHDOG_GUARD_NS / 2)
 
+/* One that has had so much CPU time waits anew. Less is a turn that somebody has cut short: it
+ * would wait as long again for the next. */
+#define SERVED_NS		NSEC_PER_MSEC
+
 /* Queued anew meanwhile or not: that is in anybody's hands who may change its nice value. */
 static bool has_waited_long(const struct task_ctx *tctx, u64 now)
 {
-	return tctx->waits_since && time_delta(now, tctx->waits_since) > GUARD_WAIT_NS;
+	return tctx->starved_since && time_delta(now, tctx->starved_since) > GUARD_WAIT_NS;
+}
+
+/* @p is in a queue since @now. */
+static void note_starving(const struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	if (tctx->starved_since)
+		return;
+	tctx->starved_since = now;
+	tctx->served_at_ns = p->se.sum_exec_runtime + SERVED_NS;
+}
+
+/* @p leaves its CPU; if it is @runnable, it may have had too little. */
+static void note_served(const struct task_struct *p, struct task_ctx *tctx, bool runnable)
+{
+	if (!runnable || p->se.sum_exec_runtime >= tctx->served_at_ns)
+		tctx->starved_since = 0;
 }
 
 /* --------------------------------------------------------------------- CPUs */
