@@ -218,7 +218,7 @@ fn load_as_the_service_does(bench: &Bench, options: &[&str]) -> Result<Scheduler
 /// has already do not run until that is done. What is there by then has not just arrived.
 fn loading_holds_up_nobody(bench: &Bench) -> Result<()> {
     const PAUSE: Duration = ms(8);
-    let endless = 30 * bench.cpus();
+    let endless = 12 * bench.cpus();
     enable_cpu_controller()?;
     let stop = std::env::temp_dir().join("loaded");
     let wake_up_meanwhile = || {
@@ -235,7 +235,8 @@ fn loading_holds_up_nobody(bench: &Bench) -> Result<()> {
         late
     };
     let load = || {
-        let options = ["--cgroup", "functions/*", "--no-overload"];
+        let options = "--cgroup functions/* --no-overload --iat-window 20".split(' ');
+        let options: Vec<_> = options.collect();
         let scheduler = load_as_the_service_does(bench, &options)?;
         sleep(ms(1000));
         let stats = scheduler.stats()?;
