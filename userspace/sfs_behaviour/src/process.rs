@@ -270,6 +270,18 @@ pub fn cpu_of(pid: Pid) -> Result<usize> {
     Ok(cpu.context("/proc has no such field")?.parse()?)
 }
 
+/// Returns how often `pid` has been given a CPU.
+///
+/// # Errors
+///
+/// It has ended.
+pub fn turns_of(pid: Pid) -> Result<u64> {
+    // CPU time, time of waiting, turns (Documentation/scheduler/sched-stats.rst).
+    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let turns = schedstat.split_whitespace().nth(2);
+    Ok(turns.context("/proc has no such field")?.parse()?)
+}
+
 /// Returns the kernel thread of this name.
 ///
 /// # Errors
