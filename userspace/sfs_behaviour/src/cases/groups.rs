@@ -131,7 +131,7 @@ fn weights_share_fair(bench: &Bench) -> Result<()> {
         sleep(ms(500));
         let before = (light.cpu_time()?, heavy.cpu_time()?);
         // Many turns: one that is cut off at either end is a quarter of a point in 4 s.
-        sleep(ms(10_000));
+        sleep(ms(7000));
         let used = (light.cpu_time()? - before.0, heavy.cpu_time()? - before.1);
         let what = format!("{in_heavy} hogs of weight 300 beside {in_light} of 100");
         // 1:3 within 5 %: 75 % give or take 0.95 points.

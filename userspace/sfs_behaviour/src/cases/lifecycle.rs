@@ -42,9 +42,9 @@ pub const CASES: &[Case] = &[
         run: verifier_has_little_to_do,
     },
     Case {
-        name: "loads_and_unloads_20_times",
-        about: "20 cycles under load leave every task running",
-        run: loads_and_unloads_20_times,
+        name: "loads_and_unloads_8_times",
+        about: "8 cycles under load leave every task running",
+        run: loads_and_unloads_8_times,
     },
 ];
 
@@ -116,8 +116,8 @@ fn unloads_with_full_queues(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
-    // Load that leaves time for the verifier, or 20 cycles would take minutes: half of what
+fn loads_and_unloads_8_times(bench: &Bench) -> Result<()> {
+    // Load that leaves time for the verifier, or these cycles would take minutes: half of what
     // one CPU can do, as emulated CPUs share that.
     let pause = ms(2) * u32::try_from(bench.cpus())?;
     let blockers = bench.each_cpu(|_| {
@@ -126,7 +126,7 @@ fn loads_and_unloads_20_times(bench: &Bench) -> Result<()> {
             sleep(pause);
         })
     })?;
-    for _ in 0..20 {
+    for _ in 0..8 {
         let before: Vec<_> = blockers.iter().map(|one| one.cpu()).collect();
         let scheduler = bench.load("")?;
         sleep(ms(50));
