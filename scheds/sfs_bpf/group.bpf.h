@@ -17,7 +17,7 @@
  * tenant gets out of no quota by making more of them. */
 #define MAX_GROUP_DEPTH	32
 
-/* So many groups one in the other may not be kept, for want of memory. */
+/* A walk to the nearest group that is kept goes up so far: all are, but for those that go. */
 #define MAX_UNKEPT_DEPTH	4096
 
 /* Where the tasks of a group wait that has used up its quota. */
@@ -149,7 +149,8 @@ __verified_once u64 nearest_group(u64 address)
 }
 
 /* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
- * for the CPU controller. For one that could not be kept that is the nearest above it. */
+ * for the CPU controller. For one that has gone already, under a task on its way out, that is
+ * the nearest above it. */
 __verified_once u64 group_of(struct task_struct *p __arg_trusted)
 {
 	struct group *g;
@@ -674,12 +675,12 @@ static u64 name_group(struct cgroup *cgrp, u64 above)
 	return mix_group_name(address, ((above ?: FNV_BASIS) ^ '/') * FNV_PRIME) ?: 1;
 }
 
-/* A group that cannot be kept for want of memory shares with its parent's tasks, within
- * their quota: better than that it cannot be made. */
-static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+/* Return 0, or the error with which the group is not made: nobody would keep its quota. */
+static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	struct group fresh = { .weight = args->weight ?: 100 }, *g, *parent;
 	u64 id = cgrp->kn->id;
+	long err;
 
 	if (!cgrp->level)
 		root_group = id;
@@ -693,12 +694,14 @@ static void make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 	fresh.tenant = fresh.counts_as;
 	if (parent && (parent->is_tenant || parent->tenant != fresh.parent))
 		fresh.tenant = parent->tenant;
-	if (bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY))
-		return;
+	err = bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY);
+	if (err)
+		return err == -E2BIG ? -ENOSPC : err;
 	g = lookup_group(id);
 	if (g && bpf_core_field_exists(args->bw_period_us) &&
 	    args->bw_quota_us < UNLIMITED_US)
 		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+	return 0;
 }
 
 /*

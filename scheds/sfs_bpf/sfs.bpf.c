@@ -1076,11 +1076,15 @@ void BPF_STRUCT_OPS(sfs_enable, struct task_struct *p)
 s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_init, struct cgroup *cgrp,
 			     struct scx_cgroup_init_args *args)
 {
-	/* Without memory for a queue to park its tasks in, the group has no quota, and the
-	 * weight of one that nothing is known of. */
-	if (!scx_bpf_create_dsq(DSQ_PARKED(cgrp->kn->id), NUMA_NO_NODE))
-		make_group(cgrp, args);
-	return 0;
+	u64 parked = DSQ_PARKED(cgrp->kn->id);
+	s32 err = scx_bpf_create_dsq(parked, NUMA_NO_NODE);
+
+	if (err)
+		return err;
+	err = make_group(cgrp, args);
+	if (err)
+		scx_bpf_destroy_dsq(parked);
+	return err;
 }
 
 void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)

@@ -37,6 +37,7 @@ use crate::kernel::{KernelHalf, Slice};
 use crate::learn::Learning;
 use crate::options::{Options, Policy, Settings};
 use crate::preflight;
+use crate::quota::{self, QuotaWatch};
 use crate::service::{self, Watchdog};
 use crate::signals::Signals;
 use crate::stats::{Answer, Metrics, Request, RunInfo, StatsBridge};
@@ -63,6 +64,8 @@ pub struct Control<'object> {
     policy: Policy,
     log_slice: bool,
     watchdog: Option<Watchdog>,
+    /// Where the kernel does not tell of quotas.
+    quotas: Option<QuotaWatch>,
     wakeups: Wakeups,
     run: RunInfo,
     kernel: KernelHalf<'object>,
@@ -86,6 +89,8 @@ impl<'object> Control<'object> {
         let stats = StatsBridge::launch()?;
         let slice = slice_of(settings, controller.slice_ns());
         let (mut sandboxes, present) = watch_sandboxes(options)?;
+        quota::check_room(options)?;
+        let quotas = QuotaWatch::start(options)?;
         let mut kernel = KernelHalf::load(options, cpus, slice, past, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
@@ -127,6 +132,7 @@ impl<'object> Control<'object> {
             policy: options.policy,
             log_slice: options.log_slice,
             watchdog: Watchdog::of_environment(),
+            quotas,
             wakeups: Wakeups::new(!options.partial),
             run: RunInfo::now(),
             kernel,
@@ -192,6 +198,9 @@ impl<'object> Control<'object> {
             if ready.contains(&Source::Stats) {
                 self.stats.answer(|what| self.answer(what, hints.as_ref()));
             }
+            if let Some(quotas) = self.quotas.as_mut() {
+                quotas.look_if_due()?;
+            }
             self.keep_alive();
         }
         Ok(())
@@ -215,7 +224,9 @@ impl<'object> Control<'object> {
     /// Returns how long to wait at most, if there is something to do by then.
     fn longest_wait(&self) -> Option<Duration> {
         let watchdog = self.watchdog.as_ref().map(Watchdog::left);
-        self.learn_in().into_iter().chain(watchdog).min()
+        let quotas = self.quotas.as_ref().map(QuotaWatch::left);
+        let due = self.learn_in().into_iter().chain(watchdog);
+        due.chain(quotas).min()
     }
 
     /// Returns how long completions that are too few to wake up for may wait still, if

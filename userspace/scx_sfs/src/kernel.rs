@@ -35,6 +35,7 @@ use crate::learn::Ranking;
 use crate::left_out::LeftOut;
 use crate::options::Options;
 use crate::preflight::isolated_cpus;
+use crate::quota;
 use crate::realtime::RealTime;
 use crate::shards;
 
@@ -123,8 +124,15 @@ impl<'object> KernelHalf<'object> {
             ops.flags |= *compat::SCX_OPS_SWITCH_PARTIAL;
         }
 
-        if !compat::struct_has_field("sched_ext_ops", "cgroup_set_bandwidth")? {
-            warn!("this kernel does not tell a scheduler of cpu.max (6.17 and later do): quotas of cgroups are not enforced");
+        if !quota::kernel_tells()? {
+            warn!(
+                "this kernel does not tell a scheduler of cpu.max (6.17 and later do): {}",
+                if options.ignore_quotas {
+                    "quotas of cgroups are not kept"
+                } else {
+                    "scx_sfs leaves when a cgroup has a quota"
+                }
+            );
             skel.struct_ops.sfs_ops_mut().cgroup_set_bandwidth = std::ptr::null_mut();
             skel.progs.sfs_cgroup_set_bandwidth.set_autoload(false);
         }
@@ -163,6 +171,7 @@ impl<'object> KernelHalf<'object> {
             .sandboxes
             .set_max_entries(options.max_sandboxes)
             .context("cannot make room for sandboxes")?;
+        make_room_for_groups(&mut skel, options.max_cgroups)?;
 
         let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
         let mut half = {
@@ -560,6 +569,16 @@ fn read_struct<T: Copy>(bytes: &[u8]) -> Option<T> {
     // SAFETY: only used for the C structs of intf.h, which consist of integers,
     // so that any bytes are valid; the length is checked.
     (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// Has the kernel half keep so many groups, and list all of them at a time that are out of quota.
+fn make_room_for_groups(skel: &mut OpenBpfSkel<'_>, most: u32) -> Result<()> {
+    let maps = [&mut skel.maps.groups, &mut skel.maps.throttled_groups];
+    for map in maps {
+        map.set_max_entries(most)
+            .context("cannot make room for cgroups")?;
+    }
+    Ok(())
 }
 
 /// Has libbpf report what the verifier did for each program.

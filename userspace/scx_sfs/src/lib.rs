@@ -33,6 +33,7 @@ pub mod logging;
 pub mod names;
 pub mod options;
 pub mod preflight;
+pub mod quota;
 pub mod realtime;
 pub mod service;
 pub mod shards;

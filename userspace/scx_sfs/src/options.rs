@@ -157,6 +157,18 @@ pub struct Options {
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub max_sandboxes: u32,
 
+    /// Most cgroups at a time that have a weight and a quota (those with the CPU
+    /// controller). Beyond that mkdir fails: nobody would keep the quota of another
+    /// [64..=1048576].
+    #[arg(long, value_name = "N", default_value = "65536",
+          value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub max_cgroups: u32,
+
+    /// Schedule also where nobody keeps quotas: on a kernel that tells a scheduler of none
+    /// (before 6.17), though a cgroup has one (cpu.max).
+    #[arg(long)]
+    pub ignore_quotas: bool,
+
     /// What tells one function from another where no hint names it; by default
     /// cgroup with --cgroup, else comm.
     #[arg(long, value_enum, value_name = "BY",

@@ -225,7 +225,8 @@ pub fn warn_of_limits(partial: bool) {
     }
 }
 
-fn kernel_release() -> String {
+/// Returns the kernel's version, as uname has it.
+pub fn kernel_release() -> String {
     uname().map_or_else(
         |_| "unknown".to_string(),
         |name| name.release().to_string_lossy().into_owned(),

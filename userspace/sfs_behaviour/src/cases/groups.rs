@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use anyhow::{ensure, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use nix::unistd::Pid;
 
 use crate::case::{since, Bench, Case, Skip};
@@ -54,6 +54,16 @@ pub const CASES: &[Case] = &[
         name: "quotas_of_hundreds_of_groups",
         about: "hundreds of groups are throttled all the time: each gets its quota, and no daemon notices",
         run: quotas_of_hundreds_of_groups,
+    },
+    Case {
+        name: "quotas_are_kept_or_nothing_is_loaded",
+        about: "a quota that is older than the scheduler; one that the kernel does not tell of",
+        run: quotas_are_kept_or_nothing_is_loaded,
+    },
+    Case {
+        name: "groups_without_room_are_refused",
+        about: "a group for which there is no room, and so no quota, cannot be made",
+        run: groups_without_room_are_refused,
     },
     Case {
         name: "lifted_quota_lets_go",
@@ -208,13 +218,13 @@ fn removed_groups_leave_no_weight(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+/// What the loader says on a kernel before 6.17.
+const NOT_TOLD: &str = "does not tell a scheduler of cpu.max";
+
 /// Loads the scheduler, on a kernel that tells it of quotas.
 fn load_with_quotas(bench: &Bench, options: &str) -> Result<Scheduler> {
     let scheduler = bench.load(options)?;
-    if scheduler
-        .log()
-        .contains("quotas of cgroups are not enforced")
-    {
+    if scheduler.log().contains(NOT_TOLD) {
         scheduler.finish()?;
         return Err(Skip("this kernel does not tell a scheduler of cpu.max").into());
     }
@@ -335,6 +345,96 @@ fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
     // A turn is as long as a tick, four times the quota, and paid for in the next periods.
     ensure!(least > 0.005 && most < 0.013, "0.01 would be right");
     scheduler.finish()
+}
+
+fn quotas_are_kept_or_nothing_is_loaded(bench: &Bench) -> Result<()> {
+    const SENTENCE: &str = "the cgroup limited has a quota (cpu.max), which scx_sfs cannot keep";
+    enable_cpu_controller()?;
+    let group = Cgroup::new("limited")?;
+    group.set("cpu.max", "50000 100000")?;
+    let scheduler = match bench.load(ALL_FAIR) {
+        Err(error) => {
+            let error = format!("{error:#}");
+            ensure!(error.contains(SENTENCE), "it is not told: {error}");
+            return leaves_when_there_is_a_quota(bench, &group, SENTENCE);
+        }
+        Ok(scheduler) => scheduler,
+    };
+    ensure!(
+        !scheduler.log().contains(NOT_TOLD),
+        "loaded beside a quota that nobody keeps"
+    );
+    let hog = hogs_in(&group, 1)?;
+    sleep(ms(200));
+    let used = used_in(&group, ms(2000))?;
+    expect_share(bench, "a quota of before", used, ms(2000), 50.0, 3.0)?;
+    drop(hog);
+    scheduler.finish()
+}
+
+/// On a kernel that does not tell of quotas.
+fn leaves_when_there_is_a_quota(bench: &Bench, group: &Cgroup, sentence: &str) -> Result<()> {
+    let scheduler = bench.load(&format!("{ALL_FAIR} --ignore-quotas"))?;
+    scheduler.finish()?;
+    group.set("cpu.max", "max")?;
+    let mut scheduler = bench.load(ALL_FAIR)?;
+    group.set("cpu.max", "50000 100000")?;
+    wait_until(PATIENCE, || !scheduler.is_alive());
+    let (status, log) = scheduler.wait_for_end()?;
+    bench.say(format_args!("{status}"));
+    ensure!(log.contains(sentence), "it is not told: {log}");
+    ensure!(status.code() == Some(1), "{status}");
+    Ok(())
+}
+
+fn groups_without_room_are_refused(bench: &Bench) -> Result<()> {
+    const ROOM: usize = 64;
+    enable_cpu_controller()?;
+    let top = Cgroup::new("crowded")?;
+    top.set("cgroup.subtree_control", "+cpu")?;
+    let options = format!("{ALL_FAIR} --max-cgroups {ROOM}");
+    let scheduler = bench.load(&options)?;
+    let mut groups = Vec::new();
+    let refused = loop {
+        match Cgroup::new(&format!("crowded/{}", groups.len())) {
+            Ok(group) if groups.len() < 2 * ROOM => groups.push(group),
+            Ok(_) => bail!("more groups than there is room for"),
+            Err(error) => break format!("{error:#}"),
+        }
+    };
+    bench.say(format_args!("after {} groups: {refused}", groups.len()));
+    ensure!(
+        refused.contains("No space left"),
+        "refused for another reason: {refused}"
+    );
+    // Those that are there live on, and one that goes makes room.
+    let last = groups.pop().context("there was no room at all")?;
+    let hog = hogs_in(&last, 1)?;
+    sleep(ms(50));
+    ensure!(last.cpu_time()? > ms(20), "nothing runs in the last group");
+    drop((hog, last));
+    let made = wait_until(PATIENCE, || {
+        Cgroup::new("crowded/again").is_ok_and(|group| {
+            groups.push(group);
+            true
+        })
+    });
+    ensure!(made, "a group that has gone has left no room");
+    scheduler.finish()?;
+
+    for number in groups.len()..2 * ROOM {
+        groups.push(Cgroup::new(&format!("crowded/{number}-more"))?);
+    }
+    let Err(error) = bench.load(&options) else {
+        bail!("loaded beside more groups than there is room for");
+    };
+    let error = format!("{error:#}");
+    bench.say(&error);
+    ensure!(
+        error.contains("give --max-cgroups a larger number"),
+        "{error}"
+    );
+    Ok(())
 }
 
 fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {

@@ -88,8 +88,17 @@ fn crowd(bench: &Bench, scheduler: &Scheduler, in_fair: bool) -> Result<Vec<Proc
 
 /// FAIR is reached after 1 ms, or never.
 fn load(bench: &Bench, in_fair: bool) -> Result<Scheduler> {
+    load_with(bench, in_fair, "")
+}
+
+/// The same, also where the kernel tells of no quotas: the case sets one.
+fn load_without_quotas(bench: &Bench, in_fair: bool) -> Result<Scheduler> {
+    load_with(bench, in_fair, "--ignore-quotas")
+}
+
+fn load_with(bench: &Bench, in_fair: bool, more: &str) -> Result<Scheduler> {
     let slice_us = if in_fair { 1_000 } else { 10_000_000 };
-    bench.load(&format!("--slice-us {slice_us} --no-overload"))
+    bench.load(&format!("--slice-us {slice_us} --no-overload {more}"))
 }
 
 fn stops_and_continues(bench: &Bench) -> Result<()> {
@@ -205,7 +214,7 @@ fn frozen_and_thawed(bench: &Bench) -> Result<()> {
 fn killed_while_queued(bench: &Bench) -> Result<()> {
     crate::cgroup::enable_cpu_controller()?;
     for in_fair in [false, true] {
-        let scheduler = load(bench, in_fair)?;
+        let scheduler = load_without_quotas(bench, in_fair)?;
         let group = Cgroup::new("limited")?;
         group.set("cpu.max", "1000 1000000")?;
         for _ in 0..2 {
