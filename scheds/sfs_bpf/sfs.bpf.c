@@ -1022,7 +1022,8 @@ bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
 
 /* -------------------------------------------------------------- life of tasks */
 
-/* Make @p's context. Without memory for one the fork still succeeds. */
+/* Make @p's context. Without memory for one the fork still succeeds, unless a quota holds for
+ * @p: what has no context cannot be held back. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
@@ -1031,7 +1032,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 
 	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!tctx)
-		return 0;
+		return bpf_core_field_exists(args->cgroup) && is_limited(args->cgroup) ? -ENOMEM : 0;
 	tctx->stopped_on = -1;
 	tctx->usual_ns = args->fork ? PROMPT_FIRST_NS : 0;
 	tctx->fresh = args->fork;
@@ -1094,6 +1095,13 @@ void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)
 	forget_tenant(id);
 	remove_group(id);
 	scx_bpf_destroy_dsq(DSQ_PARKED(id));
+}
+
+/* Without a context a task stays where no quota holds for it. */
+s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_prep_move, struct task_struct *p, struct cgroup *from,
+			     struct cgroup *to)
+{
+	return !try_lookup_task_ctx(p) && is_limited(to) ? -ENOMEM : 0;
 }
 
 void BPF_STRUCT_OPS(sfs_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
@@ -1400,6 +1408,7 @@ SCX_OPS_DEFINE(sfs_ops,
 	       .enable		= (void *)sfs_enable,
 	       .cgroup_init	= (void *)sfs_cgroup_init,
 	       .cgroup_exit	= (void *)sfs_cgroup_exit,
+	       .cgroup_prep_move = (void *)sfs_cgroup_prep_move,
 	       .cgroup_set_weight = (void *)sfs_cgroup_set_weight,
 	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth,
 	       .dump		= (void *)sfs_dump,

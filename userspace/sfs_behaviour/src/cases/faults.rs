@@ -4,12 +4,15 @@
 use std::fs;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
 use crate::case::{Bench, Case};
-use crate::cgroup::{enable_memory_controller, Cgroup};
+use crate::cases::groups::NOT_TOLD;
+use crate::cgroup::{enable_cpu_controller, enable_memory_controller, Cgroup};
 use crate::clock::{burn, ms, sleep, wait_until};
 use crate::process::{fork_every, wait_for_all, Process, PATIENCE};
 use crate::scheduler::{state, Scheduler, Stats};
@@ -319,11 +322,45 @@ fn start_in(bench: &Bench, group: &Cgroup, options: &[&str], protected: bool) ->
     entered.and(started)
 }
 
+/// Gives `limited` a quota, while there is no memory for contexts: who has none gets in there
+/// neither by birth nor by a move.
+fn keeps_its_quota(bench: &Bench, limited: &Cgroup, sleepers: &[Process]) -> Result<()> {
+    const TRIES: usize = 50;
+    limited.set("cpu.max", "50000 100000")?;
+    let born = || Process::spawn_in(limited, |report| report.burn(Duration::MAX));
+    let hogs: Vec<_> = (0..TRIES).filter_map(|_| born().ok()).collect();
+    let last = sleepers.iter().rev().take(TRIES);
+    let moved = last.filter(|one| limited.take(one.pid()).is_ok()).count();
+    sleep(ms(200));
+    let before = limited.cpu_time()?;
+    sleep(ms(1000));
+    let used = limited.cpu_time()? - before;
+    bench.say(format_args!(
+        "of {TRIES} each, {} were born into a group with half a CPU, {moved} moved: {used:?} of CPU in 1 s",
+        hogs.len()
+    ));
+    ensure!(hogs.len() < TRIES && moved < TRIES, "none was refused");
+    ensure!(used < ms(550), "the quota is not kept");
+    Ok(())
+}
+
+/// Moves `pid` into a new group; where there is no memory for what is known of the group,
+/// there is none.
+fn made_or_refused(group: &str, pid: Pid) -> Result<()> {
+    match Cgroup::new(group) {
+        Ok(group) => group.take(pid),
+        Err(error) if format!("{error:#}").contains("Cannot allocate memory") => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 fn no_memory_for_contexts(bench: &Bench) -> Result<()> {
     const COUNT: usize = 1500;
     enable_memory_controller()?;
+    enable_cpu_controller()?;
     let group = Cgroup::new("loader")?;
-    let options = ["--policy", "learned", "--no-overload"];
+    let limited = Cgroup::new("limited")?;
+    let options = ["--policy", "learned", "--no-overload", "--ignore-quotas"];
     let scheduler = start_in(bench, &group, &options, true)?;
     fork_every(ms(2), 150)?;
     scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
@@ -336,13 +373,15 @@ fn no_memory_for_contexts(bench: &Bench) -> Result<()> {
         let sleepers = (0..COUNT).map(|number| {
             Process::spawn(move |_| {
                 name_self(&format!("sleeper-{number}"));
-                sleep(ms(1500));
+                sleep(ms(3500));
                 burn(ms(1));
             })
         });
         let mut sleepers = sleepers.collect::<Result<Vec<_>>>()?;
-        let unlimited = Cgroup::new("made/meanwhile")?;
-        unlimited.take(sleepers[0].pid())?;
+        if !scheduler.log().contains(NOT_TOLD) {
+            keeps_its_quota(bench, &limited, &sleepers)?;
+        }
+        made_or_refused("made/meanwhile", sleepers[0].pid())?;
         wait_for_all(&mut sleepers)
     };
     let starved = starve();

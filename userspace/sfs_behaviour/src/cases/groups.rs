@@ -219,7 +219,7 @@ fn removed_groups_leave_no_weight(bench: &Bench) -> Result<()> {
 }
 
 /// What the loader says on a kernel before 6.17.
-const NOT_TOLD: &str = "does not tell a scheduler of cpu.max";
+pub const NOT_TOLD: &str = "does not tell a scheduler of cpu.max";
 
 /// Loads the scheduler, on a kernel that tells it of quotas.
 fn load_with_quotas(bench: &Bench, options: &str) -> Result<Scheduler> {
