@@ -165,22 +165,6 @@ __verified_once u64 group_of(struct task_struct *p __arg_trusted)
 	return nearest_group(address);
 }
 
-/* Return true if @cgrp, or one above it, has a quota. */
-static bool is_limited(const struct cgroup *cgrp)
-{
-	struct group *g = cgrp ? lookup_group(cgrp->kn->id) : NULL;
-	int i;
-
-	if (g && g->counts_as != cgrp->kn->id)
-		g = lookup_group(g->counts_as);
-	bpf_for(i, 0, MAX_GROUP_DEPTH + 1) {
-		if (!g || g->quota_ns)
-			break;
-		g = lookup_group(g->parent);
-	}
-	return g && g->quota_ns;
-}
-
 /* Return the same, from the task's note of it if that holds. With @p's run queue locked. */
 static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -196,6 +180,22 @@ static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 		tctx->groups_generation = generation;
 	}
 	return tctx->group;
+}
+
+/* Return true if @cgrp, or one above it, has a quota. */
+static bool is_limited(const struct cgroup *cgrp)
+{
+	struct group *g = cgrp ? lookup_group(cgrp->kn->id) : NULL;
+	int i;
+
+	if (g && g->counts_as != cgrp->kn->id)
+		g = lookup_group(g->counts_as);
+	bpf_for(i, 0, MAX_GROUP_DEPTH + 1) {
+		if (!g || g->quota_ns)
+			break;
+		g = lookup_group(g->parent);
+	}
+	return g && g->quota_ns;
 }
 
 /* ------------------------------------------------------------------ weight

@@ -388,12 +388,12 @@ fn cgroup_id(path: &Path) -> Option<u64> {
 }
 
 /// Returns the names of the folders in `path`; none if it is gone.
-fn folders_in(path: &Path) -> Vec<std::ffi::OsString> {
+pub fn folders_in(path: &Path) -> Vec<std::ffi::OsString> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
-                warn!("cannot look for sandboxes in {}: {error}", path.display());
+                warn!("cannot look for cgroups in {}: {error}", path.display());
             }
             return Vec::new();
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Result};
 use scx_utils::compat;
 
-use crate::cgroups::CGROUP_ROOT;
+use crate::cgroups::{folders_in, CGROUP_ROOT};
 use crate::options::Options;
 use crate::preflight::kernel_release;
 
@@ -91,7 +91,11 @@ impl QuotaWatch {
 pub fn check_room(options: &Options) -> Result<()> {
     // The root has a place, too.
     let groups = 1 + groups_below(Path::new(CGROUP_ROOT))
-        .filter(|group| group.join("cpu.weight").exists())
+        .filter(|group| {
+            ["cpu.weight", "cpu.shares"]
+                .iter()
+                .any(|file| group.join(file).exists())
+        })
         .count();
     if groups > options.max_cgroups as usize {
         bail!(
@@ -121,7 +125,7 @@ fn has_quota(path: &Path) -> bool {
 
 /// Returns all cgroups below `root`. What cannot be read has gone.
 fn groups_below(root: &Path) -> impl Iterator<Item = PathBuf> {
-    let mut left = children_of(root);
+    let mut left: Vec<_> = children_of(root).collect();
     std::iter::from_fn(move || {
         let next = left.pop()?;
         left.extend(children_of(&next));
@@ -130,15 +134,8 @@ fn groups_below(root: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the folders in `path`, without those that links lead to.
-fn children_of(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(path) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect()
+fn children_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
+    folders_in(path).into_iter().map(|name| path.join(name))
 }
 
 #[cfg(test)]

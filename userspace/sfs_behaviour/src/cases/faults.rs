@@ -328,9 +328,13 @@ fn keeps_its_quota(bench: &Bench, limited: &Cgroup, sleepers: &[Process]) -> Res
     const TRIES: usize = 50;
     limited.set("cpu.max", "50000 100000")?;
     let born = || Process::spawn_in(limited, |report| report.burn(Duration::MAX));
-    let hogs: Vec<_> = (0..TRIES).filter_map(|_| born().ok()).collect();
+    let hogs: Vec<_> = (0..TRIES)
+        .map(|_| unless_refused(born()))
+        .collect::<Result<_>>()?;
+    let hogs: Vec<_> = hogs.into_iter().flatten().collect();
     let last = sleepers.iter().rev().take(TRIES);
-    let moved = last.filter(|one| limited.take(one.pid()).is_ok()).count();
+    let moved = last.map(|one| unless_refused(limited.take(one.pid())));
+    let moved = moved.collect::<Result<Vec<_>>>()?.iter().flatten().count();
     sleep(ms(200));
     let before = limited.cpu_time()?;
     sleep(ms(1000));
@@ -347,10 +351,15 @@ fn keeps_its_quota(bench: &Bench, limited: &Cgroup, sleepers: &[Process]) -> Res
 /// Moves `pid` into a new group; where there is no memory for what is known of the group,
 /// there is none.
 fn made_or_refused(group: &str, pid: Pid) -> Result<()> {
-    match Cgroup::new(group) {
-        Ok(group) => group.take(pid),
-        Err(error) if format!("{error:#}").contains("Cannot allocate memory") => Ok(()),
-        Err(error) => Err(error),
+    let made = unless_refused(Cgroup::new(group))?;
+    made.map_or(Ok(()), |group| group.take(pid))
+}
+
+/// Returns what has come of it; `None` if there was no memory for it.
+fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if format!("{error:#}").contains("Cannot allocate memory") => Ok(None),
+        result => result.map(Some),
     }
 }
 
