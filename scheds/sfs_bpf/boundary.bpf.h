@@ -86,22 +86,19 @@ static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
 {
 	u32 generation = sandbox_generation;
-	struct cgroup *cgrp;
 	u64 id;
 
 	if (!only_sandboxes)
 		return;
-	cgrp = cgroup_of(p);
-	if (!cgrp)
-		return;
-	id = cgrp->kn->id;
+	id = cgroup_id_of_task(p);
 	if (id == tctx->cgroup && generation == tctx->sandbox_generation)
 		return;
 	if (__sync_lock_test_and_set(&tctx->in_update, 1))
 		return;
 	tctx->cgroup = id;
 	tctx->sandbox_generation = generation;
-	id = find_sandbox(cgrp);
+	/* If @p is moved in between this is that of its new cgroup, and the next look repeats it. */
+	id = find_sandbox(p);
 	if (id != tctx->sandbox)
 		change_sandbox(p, tctx, id);
 	__sync_lock_test_and_set(&tctx->in_update, 0);

@@ -158,7 +158,7 @@ __verified_once u64 group_of(struct task_struct *p __arg_trusted)
 
 	if (!bpf_core_field_exists(p->sched_task_group))
 		return 0;
-	g = lookup_group(p->sched_task_group->css.cgroup->kn->id);
+	g = lookup_group(only_read(p)->sched_task_group->css.cgroup->kn->id);
 	if (g)
 		return g->counts_as;
 	BPF_CORE_READ_INTO(&address, p, sched_task_group);
@@ -173,7 +173,7 @@ static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 
 	if (!bpf_core_field_exists(p->sched_task_group))
 		return 0;
-	address = (u64)p->sched_task_group;
+	address = (u64)only_read(p)->sched_task_group;
 	if (tctx->group_address != address || tctx->groups_generation != generation) {
 		tctx->group = group_of(p);
 		tctx->group_address = address;
@@ -185,10 +185,10 @@ static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 /* Return true if @cgrp, or one above it, has a quota. */
 static bool is_limited(const struct cgroup *cgrp)
 {
-	struct group *g = cgrp ? lookup_group(cgrp->kn->id) : NULL;
+	struct group *g = cgrp ? lookup_group(cgroup_id_of(cgrp)) : NULL;
 	int i;
 
-	if (g && g->counts_as != cgrp->kn->id)
+	if (g && g->counts_as != cgroup_id_of(cgrp))
 		g = lookup_group(g->counts_as);
 	bpf_for(i, 0, MAX_GROUP_DEPTH + 1) {
 		if (!g || g->quota_ns)

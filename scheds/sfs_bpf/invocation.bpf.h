@@ -9,12 +9,15 @@
 /* Return the invocation that @p works for, or NULL if there is no context. */
 static struct invocation *lookup_invocation(struct task_struct *p, struct task_ctx *tctx)
 {
-	struct task_struct *leader = p->group_leader;
+	struct task_struct *leader;
 	struct task_ctx *lctx;
 
 	if (unit == SFS_UNIT_CGROUP)
 		return sandbox_invocation(tctx->sandbox);
-	if (unit == SFS_UNIT_THREAD || p->pid == p->tgid || !leader)
+	if (unit == SFS_UNIT_THREAD || p->pid == p->tgid)
+		return &tctx->own;
+	leader = p->group_leader;
+	if (!leader)
 		return &tctx->own;
 	lctx = try_lookup_task_ctx(leader);
 	return lctx ? &lctx->own : NULL;

@@ -11,16 +11,29 @@
 /* So deep a cgroup may be: a path of 4096 bytes has no more components. */
 #define MAX_CGROUP_DEPTH	4096
 
-/* Return the cgroup that @p is in, or NULL. */
-static struct cgroup *cgroup_of(struct task_struct *p)
-{
-	struct css_set *css = p->cgroups;
+/*
+ * @pointer, for reading numbers through it. Before Linux 7.0 the verifier searches the names of
+ * all types several times for each pointer that is read from a structure that it trusts (see
+ * __verified_once); it does not search where it does not trust the structure. Not for what
+ * sfs_cgroup_init() calls: Linux 6.18.15 refuses that program with such a cast in it ("verifier
+ * bug: backtracking call unexpected regs", in mix_group_name()).
+ */
+#define only_read(pointer)	bpf_core_cast(pointer, typeof(*(pointer)))
 
-	return css ? css->dfl_cgrp : NULL;
+/* Return the id of @cgrp. */
+static u64 cgroup_id_of(const struct cgroup *cgrp)
+{
+	return only_read(cgrp)->kn->id;
+}
+
+/* Return the id of the cgroup that @p is in. */
+static u64 cgroup_id_of_task(const struct task_struct *p)
+{
+	return only_read(p)->cgroups->dfl_cgrp->kn->id;
 }
 
 /* Return the id of the outermost sandbox at or above @cgrp, or 0. */
-static u64 find_sandbox(struct cgroup *cgrp)
+static u64 outermost_sandbox(struct cgroup *cgrp)
 {
 	int level = cgrp->level, i;
 
@@ -33,12 +46,28 @@ static u64 find_sandbox(struct cgroup *cgrp)
 		above = bpf_cgroup_ancestor(cgrp, i);
 		if (!above)
 			break;
-		id = above->kn->id;
+		id = cgroup_id_of(above);
 		bpf_cgroup_release(above);
 		if (bpf_map_lookup_elem(&sandboxes, &id))
 			return id;
 	}
 	return 0;
+}
+
+/* Return the id of the sandbox that @p is in, or 0. */
+__verified_once u64 find_sandbox(struct task_struct *p __arg_trusted)
+{
+	struct css_set *css;
+	struct cgroup *cgrp;
+	u64 id = 0;
+
+	bpf_rcu_read_lock();
+	css = p->cgroups;
+	cgrp = css ? css->dfl_cgrp : NULL;
+	if (cgrp)
+		id = outermost_sandbox(cgrp);
+	bpf_rcu_read_unlock();
+	return id;
 }
 
 static struct invocation *sandbox_invocation(u64 id)

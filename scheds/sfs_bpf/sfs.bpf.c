@@ -1090,7 +1090,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_init, struct cgroup *cgrp,
 
 void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)
 {
-	u64 id = cgrp->kn->id;
+	u64 id = cgroup_id_of(cgrp);
 
 	forget_tenant(id);
 	remove_group(id);
@@ -1106,16 +1106,16 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_prep_move, struct task_struct *p, struct
 
 void BPF_STRUCT_OPS(sfs_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 {
-	set_group_weight(cgrp->kn->id, weight);
+	set_group_weight(cgroup_id_of(cgrp), weight);
 }
 
 void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us,
 		    u64 burst_us)
 {
-	struct group *g = lookup_group(cgrp->kn->id);
+	struct group *g = lookup_group(cgroup_id_of(cgrp));
 
 	if (g)
-		set_limit(cgrp->kn->id, g, period_us, quota_us, burst_us);
+		set_limit(cgroup_id_of(cgrp), g, period_us, quota_us, burst_us);
 }
 
 /* ------------------------------------------------------------ mode switching */
