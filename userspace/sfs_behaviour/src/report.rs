@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use nix::sys::mman::{mmap_anonymous, munmap, MapFlags, ProtFlags};
 use nix::sys::resource::{getrusage, UsageWho};
 
-use crate::clock::{cpu_time, now};
+use crate::clock::{calculate, cpu_time, now};
 
 /// Numbers written by one process and read by another; times in nanoseconds.
 #[derive(Default)]
@@ -55,6 +55,7 @@ impl Report {
             if used >= end {
                 return;
             }
+            calculate(end - used);
         }
     }
 
