@@ -339,6 +339,19 @@ static bool prompt_goes_on(const struct task_ctx *tctx, s32 cpu)
 	       !short_turn_waiting(cpu);
 }
 
+/*
+ * Return true if short turns have @cpu to themselves for now: one runs, or is first to run. What
+ * comes next waits behind these in a queue. First in the local queue as well, each would come
+ * before the one before: where a crowd woke up, one CPU and 400 processes that were killed, a
+ * thread of the kernel was seen to wait for 260 ms.
+ */
+static bool has_short_turns(s32 cpu)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	return cctx->is_short_turn || cctx->nr_first || short_turn_waiting(cpu);
+}
+
 /* Give @p, which may run on its CPU only, that CPU before all that wait there. */
 static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
@@ -353,18 +366,23 @@ static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice
 static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	u64 slice = prompt_turn_ns(tctx);
-	s32 cpu;
+	s32 pinned = pinned_cpu(p), cpu;
 
 	count(SFS_PROMPT_WAKEUPS);
 	tctx->turn = TURN_PROMPT;
 	tctx->queued_at = 0;
 	fair_leave(p, tctx);
-	if (pinned_cpu(p) >= 0) {
+	if (pinned >= 0 && !has_short_turns(pinned)) {
 		insert_first(p, tctx, slice, enq_flags);
 		return;
 	}
 	note_waiting(tctx, DSQ_PROMPT);
 	scx_bpf_dsq_insert(p, DSQ_PROMPT, slice, enq_flags);
+	if (pinned >= 0) {
+		/* The short turn may be over. */
+		scx_bpf_kick_cpu(pinned, SCX_KICK_IDLE);
+		return;
+	}
 	if (kick_idle_cpu(p, -1) || tctx->handed_over)
 		return;
 	cpu = cpu_to_preempt(p);

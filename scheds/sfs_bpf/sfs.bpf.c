@@ -385,20 +385,21 @@ static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
 /*
  * @p, which was interrupted, goes on on its CPU. A short turn goes before all that it has
  * itself displaced, on whatever CPU is free first: in the local queue no idle one would find
- * it. If only its own may run it, it waits there, and if the kernel has picked from that queue
- * already, without asking dispatch(), running() makes that one give the CPU back.
+ * it. If only its own may run it, it waits there, unless somebody waits first there, and if the
+ * kernel has picked from that queue already, without asking dispatch(), running() makes that one
+ * give the CPU back.
  */
 static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
 	u64 dsq = tctx->turn == TURN_SYSTEM ? DSQ_SYSTEM : DSQ_PROMPT;
 	s32 pinned = pinned_cpu(p);
-	struct cpu_ctx *cctx;
+	struct cpu_ctx *cctx = lookup_cpu_ctx(pinned);
 
 	if (!is_short_turn(tctx)) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
 		return;
 	}
-	if (pinned < 0) {
+	if (pinned < 0 || cctx->nr_first) {
 		note_waiting(tctx, dsq);
 		scx_bpf_dsq_insert(p, dsq, slice, enq_flags | SCX_ENQ_HEAD);
 		kick_idle_cpu(p, -1);
@@ -406,9 +407,7 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	}
 	note_first(tctx, pinned);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD);
-	cctx = lookup_cpu_ctx(pinned);
-	if (cctx)
-		cctx->was_passed |= !cctx->was_asked;
+	cctx->was_passed |= !cctx->was_asked;
 }
 
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
@@ -805,7 +804,7 @@ static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 	cctx->was_asked = false;
 	if (cctx->is_short_turn || ((asked || cctx->turn_is_due) && !passed))
 		return false;
-	return passed || functions_come_second(cpu, now) ||
+	return passed || short_turn_waiting(cpu) || functions_come_second(cpu, now) ||
 	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
 }
 
