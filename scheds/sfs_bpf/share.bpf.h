@@ -440,20 +440,43 @@ static void note_denied(const struct task_ctx *tctx)
 		__sync_fetch_and_add(&g->share.denied, 1);
 }
 
+/* A tenant is by itself if for so long nobody else's invocation has begun. */
+#define ALONE_NS	NSEC_PER_SEC
+
+/* Whose invocation has begun last, and when another one's had before that. */
+u64 last_tenant, others_began_at;
+
+/* An invocation of @tenant's begins. Return true if it is by itself. CPUs that write at the same
+ * time may lose one change of tenants; the next one tells. */
+static bool begins_alone(u64 tenant)
+{
+	u64 now = clock_now();
+
+	if (last_tenant != tenant) {
+		last_tenant = tenant;
+		others_began_at = now;
+	}
+	return time_delta(now, others_began_at) > ALONE_NS;
+}
+
 /*
- * An invocation of @p's begins. Return true if it is one by which S and overload are judged. Boundaries cost little: a tenant that makes tens of thousands a second would have S
- * collapse for all. So beside others it has no more than half of each window of arrivals, and
- * S is at worst half of what it would be without that tenant; and in debt it has none.
+ * An invocation of @p's begins. Return true if it is one by which S and overload are judged.
+ * Boundaries cost little: a tenant that makes tens of thousands a second would have S collapse
+ * for all. So beside others it has no more than half of each window of arrivals, and S is at
+ * worst half of what it would be without that tenant; and in debt it has none. (Others are who
+ * begins, not who has something to run at this moment: one that is short has that seldom.)
  */
 static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 {
-	struct group *g = lookup_group(tctx->tenant ?: tenant_of(p, tctx));
+	u64 tenant = tctx->tenant ?: tenant_of(p, tctx);
 	u64 window = nr_arrivals / (iat_window ?: 1);
+	struct group *g = lookup_group(tenant);
+	bool alone = begins_alone(tenant);
 
 	if (!g)
 		return true;
 	__sync_fetch_and_add(&g->share.granted, 1);
-	if (sharing.weight <= (s64)g->share.weight)
+	if (alone)
 		return true;
 	if (g->share.window != window) {
 		g->share.window = window;

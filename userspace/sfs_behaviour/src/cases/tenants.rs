@@ -2,6 +2,7 @@
 //! more than its share, whatever the scheduler takes for an invocation.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{ensure, Result};
 
@@ -9,7 +10,7 @@ use crate::case::{Bench, Case};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
 use crate::clock::{ms, sleep};
 use crate::matches::{play, Outcome};
-use crate::process::Process;
+use crate::process::{fork_every, Process};
 use crate::scheduler::{output_of, Scheduler};
 use crate::tenant::{self, Strategy};
 
@@ -60,6 +61,11 @@ pub const CASES: &[Case] = &[
         about:
             "a tenant with 64 tasks, or some 200, gets the share of one with as many tasks as CPUs",
         run: many_tasks_gain_nothing,
+    },
+    Case {
+        name: "tiny_invocations_press_s_down_by_half",
+        about: "S beside a tenant with thousands of invocations a second is half of what it is",
+        run: tiny_invocations_press_s_down_by_half,
     },
     Case {
         name: "tenants_share_no_names",
@@ -292,6 +298,39 @@ fn tenants() -> Result<Cgroup> {
     Ok(all)
 }
 
+/// S is the CPUs times the mean time between arrivals in a window of 100. One tenant has half of
+/// a window at most, so the others' arrivals span at least half as much time as by themselves.
+fn tiny_invocations_press_s_down_by_half(bench: &Bench) -> Result<()> {
+    const EVERY: Duration = ms(15);
+    let _all = tenants()?;
+    let (bad, good) = (Cgroup::new("fn/bad")?, Cgroup::new("fn/good")?);
+    let scheduler = bench.load("--policy sfs --cgroup fn/* --no-overload --iat-window 100")?;
+    scheduler.wait_for("the tenants", |stats| stats.sandboxes == 2)?;
+    let honest = Process::spawn_in(&good, |_| {
+        // Its children are born where it is.
+        let _ = fork_every(EVERY, 1000);
+    })?;
+    sleep(ms(2500));
+    let before = scheduler.stats()?;
+    let tiny: Strategy = "1 burn:20 accept".parse()?;
+    let tiny = Process::spawn_in(&bad, |_| tenant::play(&tiny, 0))?;
+    sleep(ms(2500));
+    let after = scheduler.stats()?;
+    drop((honest, tiny));
+    let accepted = after.begun_by_accept - before.begun_by_accept;
+    bench.say(format_args!(
+        "S = {} us, and {} us beside {accepted} tiny invocations",
+        before.slice_us, after.slice_us
+    ));
+    ensure!(accepted > 2500, "{accepted} are no flood");
+    let due = (EVERY * bench.cpus() as u32).as_micros() as u64;
+    ensure!(
+        after.slice_us * 100 >= due * 45,
+        "S is less than half of {due} us"
+    );
+    scheduler.finish()
+}
+
 /// Returns how many functions are known after one more in `group` has been seen.
 fn functions_after(scheduler: &Scheduler, group: &Cgroup) -> Result<u64> {
     // Its sandbox may not be known yet; then it begins a little later.
@@ -345,11 +384,19 @@ fn a_flood_of_names_has_bounds(bench: &Bench) -> Result<()> {
     scheduler.wait_for("the flood", |stats| stats.begun_by_accept > 6000)?;
     drop(flood);
     sleep(ms(1500));
+    // And one of invocations, more than are learned from.
+    let flood: Strategy = "1 burn:5 accept".parse()?;
+    let flood = bench.each_cpu(|_| Process::spawn_in(&bad, |_| tenant::play(&flood, 0)))?;
+    sleep(ms(2500));
+    drop(flood);
+    sleep(ms(1500));
     let stats = scheduler.stats()?;
     bench.say(format_args!(
-        "{} invocations, {} functions, {} not learned from",
-        stats.begun_by_accept, stats.functions, stats.unlearned
+        "{} invocations, {} functions, {} not learned from, {} reports lost",
+        stats.begun_by_accept, stats.functions, stats.unlearned, stats.lost_events
     ));
+    ensure!(stats.unlearned > 0, "all of them are learned from");
+    ensure!(stats.lost_events == 0, "others' reports are lost");
     ensure!(stats.functions > 1000, "the flood has no names");
     ensure!(stats.functions <= MOST, "{} functions", stats.functions);
     let listed = output_of(Command::new(bench.program()).args(["functions", "-n", "5"]))?;
