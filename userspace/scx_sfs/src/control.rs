@@ -15,6 +15,7 @@ use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::time::{clock_gettime, ClockId};
+use scx_sfs::hints::complaints::Complaint;
 use scx_sfs::hints::{Clock, HintListener, KernelHint};
 use scx_sfs::names::Names;
 use scx_utils::{ScxExitKind, UserExitInfo};
@@ -63,6 +64,7 @@ pub struct Control<'object> {
     settings: Settings,
     policy: Policy,
     log_slice: bool,
+    overload_log: OverloadLog,
     watchdog: Option<Watchdog>,
     /// Where the kernel does not tell of quotas.
     quotas: Option<QuotaWatch>,
@@ -131,6 +133,7 @@ impl<'object> Control<'object> {
             settings: *settings,
             policy: options.policy,
             log_slice: options.log_slice,
+            overload_log: OverloadLog::default(),
             watchdog: Watchdog::of_environment(),
             quotas,
             wakeups: Wakeups::new(!options.partial),
@@ -357,12 +360,12 @@ impl<'object> Control<'object> {
             Some(Transition::EnterFairOnly) => {
                 let moved = self.kernel.switch_mode(Mode::FairOnly)?;
                 self.log_slice();
-                info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved");
+                self.overload_log.tell_begun(delay_ms, moved);
             }
             Some(Transition::LeaveFairOnly) => {
                 let moved = self.kernel.switch_mode(Mode::Filter)?;
                 self.log_slice();
-                info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back");
+                self.overload_log.tell_over(delay_ms, moved);
             }
             // S has grown since the report: it was no overload after all. But a wait
             // that comes near the kernel's watchdog is the kernel half's to end.
@@ -470,6 +473,42 @@ fn tell_of_sandboxes(kernel: &mut KernelHalf<'_>, names: &mut Names, changes: Ve
 }
 
 /// The time of the clock that benchmarks go by; it cannot fail on Linux.
+/// Overload in the log: each kind of line at most once a second, since whoever keeps a machine
+/// at the edge of overload would have some twenty a second.
+#[derive(Default)]
+struct OverloadLog {
+    begun: Complaint,
+    over: Complaint,
+}
+
+impl OverloadLog {
+    fn tell_begun(&mut self, delay_ms: u64, moved: u64) {
+        if let Some(times) = self.begun.due(1, monotonic_ns()) {
+            let times = times_since_the_last_line(times);
+            info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved{times}");
+        }
+    }
+
+    fn tell_over(&mut self, delay_ms: u64, moved: u64) {
+        if let Some(times) = self.over.due(1, monotonic_ns()) {
+            let times = times_since_the_last_line(times);
+            info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back{times}");
+        }
+    }
+}
+
+/// What a line says of those before it that were left out.
+fn times_since_the_last_line(times: u64) -> String {
+    if times < 2 {
+        return String::new();
+    }
+    format!(", the last of {times} times since the line before")
+}
+
+fn monotonic_ns() -> u64 {
+    monotonic_us().unsigned_abs() * 1000
+}
+
 fn monotonic_us() -> i64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC)
         .map_or(0, |now| now.tv_sec() * 1_000_000 + now.tv_nsec() / 1000)

@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
         run: weights_share_level_by_level,
     },
     Case {
+        name: "nesting_gains_no_weight",
+        about: "a tenant whose work is many groups down has the share of its outermost one",
+        run: nesting_gains_no_weight,
+    },
+    Case {
         name: "removed_groups_leave_no_weight",
         about: "groups that are removed while their last task is on its way out in FAIR",
         run: removed_groups_leave_no_weight,
@@ -148,6 +153,39 @@ fn weights_share_fair(bench: &Bench) -> Result<()> {
         expect_share(bench, &what, used.1, used.0 + used.1, 75.0, 0.95)?;
         drop(hogs);
     }
+    scheduler.finish()
+}
+
+/// Makes a chain of groups below each other, `depth` of them below `top`, with the CPU
+/// controller in each.
+fn nest(top: &str, depth: usize) -> Result<Vec<Cgroup>> {
+    let mut nested = vec![Cgroup::new(top)?];
+    for level in 1..=depth {
+        nested[level - 1].set("cgroup.subtree_control", "+cpu")?;
+        nested.push(Cgroup::new(&format!("{top}{}", "/n".repeat(level)))?);
+    }
+    Ok(nested)
+}
+
+fn nesting_gains_no_weight(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load(ALL_FAIR)?;
+    let beside = Cgroup::new("beside")?;
+    let others = hogs_in(&beside, bench.cpus())?;
+    for depth in [9, 40] {
+        let nested = nest("top", depth)?;
+        for group in &nested[1..] {
+            group.set("cpu.weight", "10000")?;
+        }
+        let hogs = hogs_in(&nested[depth], bench.cpus())?;
+        sleep(ms(500));
+        let share = used_in(&nested[0], ms(3000))?;
+        let machine = bench.cpus() as u32 * ms(3000);
+        let what = format!("{depth} groups down, each but the outermost of weight 10000");
+        expect_share(bench, &what, share, machine, 50.0, 2.0)?;
+        drop(hogs);
+    }
+    drop(others);
     scheduler.finish()
 }
 
@@ -287,11 +325,7 @@ fn quota_holds_at_any_depth(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let scheduler = load_with_quotas(bench, ALL_FAIR)?;
     for depth in [1, 9, 33, 60] {
-        let mut nested = vec![Cgroup::new("top")?];
-        for level in 1..=depth {
-            nested[level - 1].set("cgroup.subtree_control", "+cpu")?;
-            nested.push(Cgroup::new(&format!("top{}", "/n".repeat(level)))?);
-        }
+        let nested = nest("top", depth)?;
         nested[0].set("cpu.max", "50000 100000")?;
         let hogs = hogs_in(&nested[depth], bench.cpus())?;
         sleep(ms(500));

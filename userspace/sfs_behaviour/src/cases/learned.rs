@@ -7,7 +7,7 @@ use sfs_hint::{Client, Delivery, Form, Hint};
 
 use crate::case::{since, Bench, Case};
 use crate::clock::{ms, now, sleep, wait_until};
-use crate::process::{as_real_time, fork_every, wait_for_all, Process, PATIENCE};
+use crate::process::{as_real_time, chain, fork_every, wait_for_all, Process, PATIENCE};
 use crate::scheduler::{output_of, Scheduler, Stats};
 use crate::surroundings::freeze_map;
 
@@ -32,6 +32,11 @@ pub const CASES: &[Case] = &[
         name: "learned_starves_nobody",
         about: "hogs with ranks share the machine in turns, far from the watchdog",
         run: learned_starves_nobody,
+    },
+    Case {
+        name: "crowd_of_short_ones_starves_no_long_one",
+        about: "who waits by rank has a turn, though earlier ranks keep coming",
+        run: crowd_of_short_ones_starves_no_long_one,
     },
     Case {
         name: "refused_tables_end_the_ranks",
@@ -150,6 +155,38 @@ fn learned_starves_nobody(bench: &Bench) -> Result<()> {
     bench.say(format_args!("the one with least had {least:?} in 12 s"));
     ensure!(least > ms(300), "one has had {least:?} only");
     drop(hogs);
+    scheduler.finish()
+}
+
+/// The attack of the review: a long one is queued while there is little to do, and so with an
+/// early end to come; then comes a crowd, without end, of which each is before it.
+fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
+    fork_every(ms(2), 150)?;
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    let hogs = bench.each_cpu(|_| Process::hog())?;
+    let mut long = Process::burner(ms(400))?;
+    sleep(ms(300));
+    let crowd = (0..16 * bench.cpus()).map(|_| chain(ms(2)));
+    let crowd = crowd.collect::<Result<Vec<_>>>()?;
+    let mut all: Vec<&Process> = hogs.iter().collect();
+    all.push(&long);
+    all.iter().for_each(|one| one.forget_gap());
+    let before: Vec<_> = all.iter().map(|one| one.cpu()).collect();
+    sleep(ms(12_000));
+    let longest = all.iter().map(|one| one.longest_gap()).max();
+    let left_out = all.iter().zip(&before);
+    let left_out = left_out.filter(|(one, before)| one.ended().is_none() && one.cpu() == **before);
+    let left_out = left_out.count();
+    let guarded = scheduler.stats()?.guarded;
+    bench.say(format_args!(
+        "{left_out} of {} did not run in 12 s, {guarded} put first",
+        all.len()
+    ));
+    ensure!(left_out == 0, "{left_out} did not run in 12 s");
+    bench.at_most("longest wait", longest.unwrap_or_default(), ms(10_000))?;
+    drop((hogs, crowd));
+    long.wait()?;
     scheduler.finish()
 }
 

@@ -99,7 +99,7 @@ fn only_sandboxes_are_functions(bench: &Bench) -> Result<()> {
 fn sandbox_subtree_belongs_to_it(bench: &Bench) -> Result<()> {
     let scheduler = load(bench, "--unit cgroup")?;
     let sandbox = Cgroup::new("functions/f")?;
-    let inner = Cgroup::new("functions/f/system/app")?;
+    let inner = Cgroup::new(&format!("functions/f/system/app{}", "/n".repeat(20)))?;
     scheduler.wait_for("the sandbox", |stats| stats.sandboxes == 1)?;
     let mut one = in_sandbox(&sandbox, || burn(ms(30)))?;
     let mut two = in_sandbox(&inner, || burn(ms(30)))?;
