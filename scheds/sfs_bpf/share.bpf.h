@@ -443,8 +443,9 @@ static void note_denied(const struct task_ctx *tctx)
 /* A tenant is by itself if for so long nobody else's invocation has begun. */
 #define ALONE_NS	NSEC_PER_SEC
 
-/* Whose invocation has begun last, and when another one's had before that. */
-u64 last_tenant, others_began_at;
+/* Whose invocation has begun last (nobody's yet), and when another one's had before that. */
+#define NOBODY_YET	(~0ULL)
+u64 last_tenant = NOBODY_YET, others_began_at;
 
 /* An invocation of @tenant's begins. Return true if it is by itself. CPUs that write at the same
  * time may lose one change of tenants; the next one tells. */
@@ -453,8 +454,9 @@ static bool begins_alone(u64 tenant)
 	u64 now = clock_now();
 
 	if (last_tenant != tenant) {
+		if (last_tenant != NOBODY_YET)
+			others_began_at = now;
 		last_tenant = tenant;
-		others_began_at = now;
 	}
 	return time_delta(now, others_began_at) > ALONE_NS;
 }
