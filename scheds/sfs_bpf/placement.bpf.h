@@ -122,10 +122,10 @@ static bool wake_idle_cpu(const struct task_struct *p)
 }
 
 /*
- * Wake an idle CPU for @p, which has just been queued. Queue first, then look:
- * a CPU that went idle before finds the task here, one that goes idle
- * afterwards finds it in dispatch(). (A CPU in between, past dispatch() and
- * not marked idle, is covered by tick() on the CPU that @p was queued from.)
+ * Wake an idle CPU for @p, which is being queued. From enqueue() it is in the queue only when
+ * the program has returned, so a CPU that goes idle in between misses it: past dispatch(), and
+ * not marked idle yet, or woken too early. The tick of any busy CPU wakes up an idle one for
+ * what waits then, and where none has a tick the guard does within a second (kick_idle_cpus()).
  */
 __verified_once bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 pinned)
 {

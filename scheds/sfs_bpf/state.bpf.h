@@ -119,7 +119,8 @@ const volatile bool debug;
 
 /*
  * A kernel thread, or the loader, gets a CPU at once when it wakes up, for so
- * much CPU time; if it wants more, it queues in FAIR like anybody else.
+ * much CPU time; if it wants more, it queues with what is no function (DSQ_OUTSIDE), before
+ * functions, up to half of each CPU.
  */
 #define SYSTEM_SLICE_NS		(4 * NSEC_PER_MSEC)
 
@@ -249,8 +250,12 @@ struct token_bucket {
 };
 
 /*
- * A task's own state. Written under the lock of the run queue that the task is
- * on, except by relieve_filter() and switch_mode(), which say why they may.
+ * A task's own state. Written under the lock of the run queue that the task is on, except
+ * - by relieve_filter() and switch_mode(), which say why they may, and by who else takes a task
+ *   out of a queue: release_group(), and put_debtors_back() by undo_waiting();
+ * - by what runs as the task itself: the programs of exec, accept and receive, and at_way_out();
+ * - by a hint (apply_hint()), for a task that may run meanwhile. What it races with is a
+ *   boundary of the same task: one of two invocations that begin at once is lost.
  */
 struct task_ctx {
 	struct invocation own;	/* a group leader's or, if that is the unit, a thread's */
