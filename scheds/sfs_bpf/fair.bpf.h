@@ -93,6 +93,34 @@ static u64 due_turn_ns(const struct task_ctx *tctx)
 	return tctx ? within_quota(tctx, turn) : turn;
 }
 
+/*
+ * The kernel orders a queue by one word of the task. Work that waits by rank has its key there,
+ * of another clock: its virtual time is kept aside until it runs, or is queued elsewhere.
+ */
+static void lend_vtime(const struct task_struct *p, struct task_ctx *tctx)
+{
+	if (tctx->has_key)
+		return;
+	tctx->fair_vtime = p->scx.dsq_vtime;
+	tctx->has_key = true;
+}
+
+/* @p waits in no queue. */
+static void take_vtime_back(struct task_struct *p, struct task_ctx *tctx)
+{
+	if (!tctx->has_key)
+		return;
+	tctx->has_key = false;
+	scx_bpf_task_set_dsq_vtime(p, tctx->fair_vtime);
+}
+
+static u64 vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 vtime = p->scx.dsq_vtime;
+
+	return tctx && tctx->has_key ? tctx->fair_vtime : vtime;
+}
+
 /* @p is to run in FAIR: find out with which weight. */
 static void fair_join(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -170,7 +198,7 @@ static u64 fair_saved_up(const struct task_ctx *tctx)
  */
 static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx, u32 waiting)
 {
-	u64 now = fair_vtime_now, vtime = p->scx.dsq_vtime, paid = now;
+	u64 now = fair_vtime_now, vtime = vtime_of(p, tctx), paid = now;
 	u64 earliest = now - fair_saved_up(tctx);
 	u64 latest = now + fair_turns_ahead(tctx, waiting);
 

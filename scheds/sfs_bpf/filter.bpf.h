@@ -165,9 +165,12 @@ __verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, turn);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_place(p, tctx, turn));
 		before = note_waiting(tctx, fair);
-		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0))
+		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0)) {
 			undo_waiting(tctx, fair, before);
-		else if (is_in_debt(tctx))
+			continue;
+		}
+		tctx->has_key = false;
+		if (is_in_debt(tctx))
 			note_denied(tctx);
 		else
 			count(SFS_RELIEVED);

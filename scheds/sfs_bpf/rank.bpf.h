@@ -275,6 +275,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
+	lend_vtime(p, tctx);
 	note_pinned(pinned);
 	note_waiting(tctx, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned));
 	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,

@@ -426,6 +426,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	note_waits_no_more(tctx);	/* where it waited, if this is a change of its attributes */
 	note_first_no_more(tctx);
+	take_vtime_back(p, tctx);
 	inv = lookup_invocation(p, tctx);
 	turn = next_turn(p, tctx, inv);
 	parked = must_park(p, tctx);
@@ -562,6 +563,7 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 		to->dsq = filter_queue_for(p, to->pinned);
 	} else if (tctx->turn == TURN_RANKED && inv) {
 		place(tctx, inv);
+		lend_vtime(p, tctx);
 		to->dsq = to->pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(to->pinned);
 		to->vtime = tctx->queue_key;
 		to->ordered = true;
@@ -833,6 +835,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	cctx->runs = true;
 	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
+	if (tctx)
+		take_vtime_back(p, tctx);
 	begin_fair_turn(p, tctx, cctx, fair, now);
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);

@@ -45,7 +45,7 @@ static u64 shard_queue_for(const struct task_struct *p)
 	u32 own = shard_of(scx_bpf_task_cpu(p)), other;
 	struct cpu_ctx *cctx;
 
-	if (nr_shards <= 1 || p->nr_cpus_allowed < nr_cpu_ids)
+	if (nr_shards <= 1 || p->nr_cpus_allowed < (s32)nr_function_cpus)
 		return DSQ_FILTER_SHARD(own);
 	cctx = lookup_cpu_ctx(bpf_get_smp_processor_id());
 	if (!cctx)

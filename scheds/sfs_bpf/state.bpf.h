@@ -275,6 +275,7 @@ struct task_ctx {
 	u64 fair_used_ns;	/* CPU time in FAIR while there is such */
 	u64 deadline;		/* by rank, on the sharing clock */
 	u64 queue_key;		/* the same, but never too far ahead */
+	u64 fair_vtime;		/* its virtual time in FAIR, while has_key */
 	u64 slice;		/* after which its rank is worse */
 	u64 slice_end;		/* CPU time of the invocation at which that is */
 	u64 ranked_used_ns;	/* CPU time since it last gave others a turn */
@@ -307,6 +308,7 @@ struct task_ctx {
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in often.demand */
 	bool present;		/* counted in often.present */
+	bool has_key;		/* the kernel has its rank's key in place of its virtual time */
 	bool passed;		/* another rank has been given its CPU */
 	bool yielded;
 	bool has_way_out;	/* in ways_out */
