@@ -12,7 +12,7 @@ use crate::case::{since, Bench, Case, Skip};
 use crate::cgroup::{enable_cpu_controller, Cgroup};
 use crate::clock::{ms, now, sleep, sleep_until, wait_until};
 use crate::process::{
-    as_real_time, chain_on, confine, cpu_of, kernel_thread, pin_self, Process, PATIENCE,
+    as_real_time, chain_on, confine, cpu_of, fork_every, kernel_thread, pin_self, Process, PATIENCE,
 };
 
 /// How often a process is displaced.
@@ -83,8 +83,12 @@ fn expect_a_cpu(bench: &Bench, what: &str, process: &Process) -> Result<()> {
 }
 
 fn lone_yielder_keeps_its_cpu(bench: &Bench) -> Result<()> {
-    for policy in ["fair", "sfs"] {
+    for policy in ["fair", "sfs", "learned"] {
         let scheduler = bench.load(&format!("--policy {policy}"))?;
+        if policy == "learned" {
+            fork_every(ms(2), 150)?;
+            scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+        }
         let yielder = Process::spawn(|report| loop {
             report.burn(Duration::from_micros(10));
             std::thread::yield_now();
