@@ -65,6 +65,7 @@ test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
 	scripts/test.sh
 	scripts/test-bench
+	scripts/test-links
 	packaging/test.sh
 	tests/test.sh
 
@@ -106,10 +107,11 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
 
-lint: setup ## formatting, clippy and shellcheck, warnings as errors
+lint: setup ## formatting, clippy, shellcheck and the links of the documentation, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/shellcheck
+	scripts/check-links
 
 audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
