@@ -105,7 +105,7 @@ static void lend_vtime(const struct task_struct *p, struct task_ctx *tctx)
 	tctx->has_key = true;
 }
 
-/* @p waits in no queue. */
+/* Put @p's virtual time back into its place; @p waits in no queue. */
 static void take_vtime_back(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!tctx->has_key)
@@ -114,6 +114,7 @@ static void take_vtime_back(struct task_struct *p, struct task_ctx *tctx)
 	scx_bpf_task_set_dsq_vtime(p, tctx->fair_vtime);
 }
 
+/* Return @p's virtual time, wherever it is. */
 static u64 vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 vtime = p->scx.dsq_vtime;

@@ -145,6 +145,8 @@ static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
  * tctx is written without the run-queue lock of the task. Should the move fail,
  * another CPU has just taken the task; it then runs for a FILTER slice but in
  * FAIR's name, once.
+ * has_key is cleared after the move. A CPU that has begun to run the task before that has put
+ * back the virtual time from before; the place is lost, and the tenant's line is not.
  */
 __verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 {

@@ -131,7 +131,7 @@ fn streams_keep_their_rate(bench: &Bench) -> Result<()> {
             Row {
                 what: "copied",
                 start: &|| kinds::copied_streams(all),
-                least: [0.75, 0.75],
+                least: [0.88, 0.75],
             },
         ],
     )
@@ -150,7 +150,7 @@ fn births_keep_their_rate(bench: &Bench) -> Result<()> {
             Row {
                 what: "that start others by vfork",
                 start: &|| kinds::vforkers(all),
-                least: [0.75, 0.67],
+                least: [0.78, 0.67],
             },
         ],
     )
