@@ -252,6 +252,15 @@ __verified_once s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 	return may_use_own && claim_for_short_turn(own, false) ? own : -1;
 }
 
+/* Have a CPU look for @p, whose turn is short, unless all have others. */
+static void preempt_for_short_turn(const struct task_struct *p)
+{
+	s32 cpu = cpu_to_preempt(p);
+
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
 /*
  * Return true if @p, which wakes up with @wake_flags, and for which no CPU is idle, should
  * have that of who wakes it up. That one has said that it goes to sleep next (a pipe's or a
@@ -366,7 +375,7 @@ static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice
 static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	u64 slice = prompt_turn_ns(tctx);
-	s32 pinned = pinned_cpu(p), cpu;
+	s32 pinned = pinned_cpu(p);
 
 	count(SFS_PROMPT_WAKEUPS);
 	tctx->turn = TURN_PROMPT;
@@ -383,11 +392,8 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		scx_bpf_kick_cpu(pinned, SCX_KICK_IDLE);
 		return;
 	}
-	if (kick_idle_cpu(p, -1) || tctx->handed_over)
-		return;
-	cpu = cpu_to_preempt(p);
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (!kick_idle_cpu(p, -1) && !tctx->handed_over)
+		preempt_for_short_turn(p);
 }
 
 /* Give @cpu a daemon that waits for one that was kicked. Return true if there is one. */

@@ -229,6 +229,19 @@ static struct invocation *begin_to_run(struct task_struct *p, struct task_ctx *t
 	return inv;
 }
 
+/*
+ * Give @p, a kernel thread or a thread of the loader, the idle @cpu. Something else may begin to
+ * run there first, and a system call need not be preemptible: what waits in the local queue then
+ * waits for its end, beside idle CPUs. (Seen: 8 ms, while a process with many connections
+ * exited.) So @p goes into the queue at which every CPU looks first.
+ */
+static void place_system(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 slice)
+{
+	note_waiting(tctx, DSQ_SYSTEM);
+	scx_bpf_dsq_insert(p, DSQ_SYSTEM, slice, 0);
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
 /* An idle CPU takes @p at once, also from a waker that says that it is about to sleep: a
  * function may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -254,7 +267,10 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	slice = take_turn(p, tctx, inv, next_turn(p, tctx, inv));
 	tctx->queued_at = now;
 	tctx->placed = true;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
+	if (tctx->turn == TURN_SYSTEM && pinned_cpu(p) < 0)
+		place_system(p, tctx, cpu, slice);
+	else
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
 	return cpu;
 }
 
@@ -284,9 +300,9 @@ static void leave_runnable(struct task_ctx *tctx)
 }
 
 /*
- * @p is on its way into the local queue of a CPU that idled when select_cpu() chose it. That
- * does not lock the run queue: something may have begun to run there since. It gives the CPU
- * back if @p goes before it.
+ * @p is on its way to a CPU that idled when select_cpu() chose it. That does not lock the run
+ * queue: something may have begun to run there since. It gives the CPU back if @p is in the local
+ * queue and goes before it. What every CPU may take gets another one.
  */
 static void look_who_came_first(const struct task_struct *p, struct task_ctx *tctx)
 {
@@ -295,6 +311,11 @@ static void look_who_came_first(const struct task_struct *p, struct task_ctx *tc
 
 	if (!cctx->runs || tctx->turn == TURN_FAIR)
 		return;
+	if (tctx->turn == TURN_SYSTEM && tctx->queue) {
+		if (!kick_idle_cpu(p, -1))
+			preempt_for_short_turn(p);
+		return;
+	}
 	if (is_short_turn(tctx) && !cctx->is_short_turn)
 		note_first(tctx, cpu);
 	else if (!claim_fair_cpu(cpu))
@@ -840,6 +861,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	begin_fair_turn(p, tctx, cctx, fair, now);
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	else if (cctx->is_short_turn && queue_length(DSQ_SYSTEM))
+		kick_for(DSQ_SYSTEM);	/* who was to have this CPU may find another that idles */
 	if (!tctx)
 		return;
 
