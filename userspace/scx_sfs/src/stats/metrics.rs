@@ -12,7 +12,7 @@ use crate::counters::with_kernel_counters;
 use crate::exit::End;
 use crate::hints::counters::with_hint_counters;
 use crate::hints::HintCounters;
-use crate::options::Policy;
+use crate::kernel::Policy;
 
 /// Declares the statistics, and what has to name each of them: `kernel` are counters of the
 /// kernel half, with their numbers, `hints` fields of [`HintCounters`], `loader` what the
