@@ -10,12 +10,12 @@
 static void count_begun(u32 kind)
 {
 	switch (kind) {
-	case SFS_BOUNDARY_FORK:		count(SFS_BEGUN_FORK); break;
-	case SFS_BOUNDARY_EXEC:		count(SFS_BEGUN_EXEC); break;
-	case SFS_BOUNDARY_ACCEPT:	count(SFS_BEGUN_ACCEPT); break;
-	case SFS_BOUNDARY_RECEIVE:	count(SFS_BEGUN_RECEIVE); break;
-	case SFS_BOUNDARY_HINT:		count(SFS_BEGUN_HINT); break;
-	case SFS_BOUNDARY_IDLE:		count(SFS_BEGUN_IDLE); break;
+	case SFS_BOUNDARY_FORK:		count(SFS_BEGUN_BY_FORK); break;
+	case SFS_BOUNDARY_EXEC:		count(SFS_BEGUN_BY_EXEC); break;
+	case SFS_BOUNDARY_ACCEPT:	count(SFS_BEGUN_BY_ACCEPT); break;
+	case SFS_BOUNDARY_RECEIVE:	count(SFS_BEGUN_BY_RECEIVE); break;
+	case SFS_BOUNDARY_HINT:		count(SFS_BEGUN_BY_HINT); break;
+	case SFS_BOUNDARY_IDLE:		count(SFS_BEGUN_BY_IDLE); break;
 	}
 }
 

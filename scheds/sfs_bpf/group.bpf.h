@@ -96,7 +96,7 @@ struct group {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, SFS_DEFAULT_MAX_GROUPS);
 	__type(key, u64);	/* the cgroup's id */
 	__type(value, struct group);
 } groups SEC(".maps");
@@ -104,7 +104,7 @@ struct {
 /* Ids of groups that are throttled. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 65536);
+	__uint(max_entries, SFS_DEFAULT_MAX_GROUPS);
 	__type(value, u64);
 } throttled_groups SEC(".maps");
 

@@ -6,6 +6,8 @@
 #ifndef __SFS_INTF_H
 #define __SFS_INTF_H
 
+#include "counters.h"
+
 #ifndef __VMLINUX_H__
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -37,6 +39,20 @@ typedef long long s64;
 
 /* Shards of FILTER. */
 #define SFS_MAX_SHARDS 64
+
+/*
+ * Defaults. The kernel half begins with them as far as it has them, and the loader's options
+ * have them. What sfs_policy decides by, or the simulation, which know nothing of this file,
+ * stands in sfs_policy::defaults as well: scx_sfs/tests/constants.rs compares the two.
+ */
+#define SFS_DEFAULT_SLICE_NS		100000000ULL	/* S before the first N arrivals */
+#define SFS_DEFAULT_IAT_WINDOW		100		/* N */
+#define SFS_DEFAULT_FAIR_SLICE_NS	20000000ULL	/* a turn in FAIR */
+#define SFS_DEFAULT_FAIR_MAX_WAIT_NS	100000000ULL	/* of FAIR's head */
+#define SFS_DEFAULT_IDLE_BOUNDARY_NS	100000000ULL	/* a sleep that ends an invocation */
+#define SFS_DEFAULT_AGEING_TENTHS	30		/* 3.0 */
+#define SFS_DEFAULT_MAX_SANDBOXES	65536
+#define SFS_DEFAULT_MAX_GROUPS		65536
 
 /* The mode that the scheduler is in. Written by the loader only. */
 enum sfs_mode {
@@ -165,35 +181,9 @@ struct sfs_arrival {
 };
 
 /* Counters, one array for each CPU; the loader sums them up. */
+#define SFS_COUNTER_NUMBER(name, ...)	SFS_##name,
 enum sfs_counter {
-	SFS_ARRIVALS,		/* invocations begun */
-	SFS_COMPLETIONS,	/* invocations ended */
-	SFS_COMPLETIONS_IN_CREDIT, /* of these, ended before their credit was used up */
-	SFS_DEMOTIONS,		/* invocations whose credit was used up */
-	SFS_PREEMPTIONS,	/* FAIR turns cut short for FILTER */
-	SFS_IO_RETURNS,		/* wake-ups of an invocation that had blocked with credit left */
-	SFS_BEGUN_FORK,		/* arrivals by what began them */
-	SFS_BEGUN_EXEC,
-	SFS_BEGUN_ACCEPT,
-	SFS_BEGUN_RECEIVE,
-	SFS_BEGUN_HINT,
-	SFS_BEGUN_IDLE,
-	SFS_MERGED,		/* boundaries that belonged to an invocation begun just before */
-	SFS_FILTER_STARTS,	/* times that FILTER work got a CPU after waiting or on an idle CPU */
-	SFS_FILTER_DELAY_NS,	/* sum of the queueing delays of these */
-	SFS_FAIR_TURNS_DUE,	/* FAIR turns given because FAIR had waited long enough */
-	SFS_IN_DEBT,		/* times that work with credit went to FAIR since its tenant was in debt */
-	SFS_UNLEARNED,		/* invocations that are not learned from since their tenant has very many */
-	SFS_RELIEVED,		/* invocations moved from FILTER to FAIR by the kernel half itself */
-	SFS_GUARDED,		/* times that a task was put first since it had waited very long */
-	SFS_MOVED,		/* invocations moved between FILTER and FAIR by a mode switch */
-	SFS_SYSTEM_WAKEUPS,	/* wake-ups of kernel threads and of the loader */
-	SFS_PROMPT_WAKEUPS,	/* wake-ups of daemons that found no idle CPU and were given a busy one */
-	SFS_THROTTLED,		/* times that a group had used up its quota (cpu.max) */
-	SFS_SHARD_MOVES,	/* FILTER tasks that a CPU took from another shard than its own */
-	SFS_PINNED,		/* tasks queued for the one CPU that they may use */
-	SFS_NO_CONTEXT,		/* tasks without a context (no memory for one), run in FAIR */
-	SFS_LOST_EVENTS,	/* events that did not fit into the ring buffer */
+	SFS_COUNTERS(SFS_COUNTER_NUMBER, SFS_COUNTER_NUMBER)
 	SFS_NR_COUNTERS,
 };
 

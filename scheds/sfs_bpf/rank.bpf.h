@@ -73,26 +73,6 @@ static bool has_rank(const struct task_struct *p, const struct task_ctx *tctx,
 	return is_ranked() && inv && inv->state != INV_NONE && is_function(p, tctx);
 }
 
-/* Return the bucket of @ns: 4 to each doubling, from 64 us. */
-static u32 bucket_of(u64 ns)
-{
-	u32 bits, bucket;
-
-	if (ns < (1ULL << 16))
-		return 0;
-	bits = significant_bits(ns >> 16);	/* 1 for 2^16 to 2^17 */
-	bucket = 1 + 4 * (bits - 1) + ((ns >> (bits + 13)) & 3);
-	return bucket < SFS_BUCKETS ? bucket : SFS_BUCKETS - 1;
-}
-
-/* Return where @bucket begins, in ns. */
-static u64 bucket_start(u32 bucket)
-{
-	if (!bucket)
-		return 0;
-	return (u64)(4 + (bucket - 1) % 4) << (14 + (bucket - 1) / 4 % 32);
-}
-
 static const struct sfs_rank_table *table_of(const struct invocation *inv)
 {
 	u64 function = inv->function;

@@ -25,6 +25,7 @@
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
 #include "intf.h"
+#include "buckets.h"
 
 char _license[] SEC("license") = "GPL";
 

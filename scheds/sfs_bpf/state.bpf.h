@@ -59,24 +59,24 @@ static u64 clock_now(void)
 }
 
 /* ------------------------------------------------------------------ tunables
- * Set by the loader before load.
+ * Set by the loader before load: all but loader_grace_ns, whatever they begin with here.
  */
 
 /* Length of a FAIR turn; shortened when very many tasks wait. */
-const volatile u64 fair_slice_ns = 20 * NSEC_PER_MSEC;
+const volatile u64 fair_slice_ns = SFS_DEFAULT_FAIR_SLICE_NS;
 
 /* The head of FAIR waits no longer than this, whatever FILTER does. */
-const volatile u64 fair_max_wait_ns = 100 * NSEC_PER_MSEC;
+const volatile u64 fair_max_wait_ns = SFS_DEFAULT_FAIR_MAX_WAIT_NS;
 
 /* N: arrivals after which the loader is told. */
-const volatile u32 iat_window = 100;
+const volatile u32 iat_window = SFS_DEFAULT_IAT_WINDOW;
 
 /* How long the kernel half waits for the loader's answer to "overload begun"
  * before it applies the rule by itself. */
 const volatile u64 loader_grace_ns = 50 * NSEC_PER_MSEC;
 
 /* The loader switches the mode at overload (false: --no-overload). */
-const volatile bool overload_enabled = true;
+const volatile bool overload_enabled;
 
 /* Process id of the loader, whose threads are never starved. */
 const volatile s32 loader_tgid;
@@ -87,13 +87,13 @@ const volatile u32 nr_cpu_ids = 1;
 const volatile u32 nr_shards = 1;
 
 /* How functions are scheduled (enum sfs_policy_kind). */
-const volatile u32 policy = SFS_POLICY_SFS;
+const volatile u32 policy;
 
 /* What shares one credit (enum sfs_unit), what begins an invocation (bits of
  * enum sfs_boundary), and what tells a function (enum sfs_identity). */
-const volatile u32 unit = SFS_UNIT_PROCESS;
-const volatile u32 boundaries = SFS_BOUNDARY_FORK;
-const volatile u32 identity = SFS_IDENTITY_COMM;
+const volatile u32 unit;
+const volatile u32 boundaries;
+const volatile u32 identity;
 
 /* Functions are what runs in the cgroups of the map `sandboxes`; otherwise every
  * process that has been started since load. */
@@ -104,7 +104,7 @@ const volatile bool only_sandboxes;
 const volatile struct sfs_span past[SFS_MAX_SPANS];
 
 /* A unit that has slept for so long begins a new invocation (SFS_BOUNDARY_IDLE). */
-const volatile u64 idle_boundary_ns = 100 * NSEC_PER_MSEC;
+const volatile u64 idle_boundary_ns = SFS_DEFAULT_IDLE_BOUNDARY_NS;
 
 /* With SFS_BOUNDARY_RECEIVE: the port that a connection must lead to; 0: any, and
  * Unix sockets. */
@@ -112,7 +112,7 @@ const volatile u16 receive_port; /* in network byte order */
 
 /* Weight of the cost in the deadline of ranked work, in tenths: how much equal sharing
  * may give an invocation before nothing that comes later goes before it. */
-const volatile u32 ageing_tenths = 30;
+const volatile u32 ageing_tenths = SFS_DEFAULT_AGEING_TENTHS;
 
 /* Log demotions and mode switches to the trace pipe. */
 const volatile bool debug;
@@ -147,7 +147,7 @@ const volatile bool debug;
  */
 
 /* By the loader. */
-volatile u64 slice_ns = 100 * NSEC_PER_MSEC;	/* S */
+volatile u64 slice_ns = SFS_DEFAULT_SLICE_NS;	/* S */
 volatile u64 overload_wait_ns = ~0ULL;		/* O x S */
 volatile u64 recover_wait_ns;			/* back to normal */
 volatile u32 nr_function_cpus = 1;
@@ -229,7 +229,7 @@ struct sandbox {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, SFS_DEFAULT_MAX_SANDBOXES);
 	__type(key, u64);	/* the cgroup's id */
 	__type(value, struct sandbox);
 } sandboxes SEC(".maps");

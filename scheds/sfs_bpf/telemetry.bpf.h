@@ -43,21 +43,6 @@ static void count(u32 counter)
 	count_n(counter, 1);
 }
 
-/* Return the number of significant bits of @v, 0 to 31. */
-static u32 significant_bits(u64 v)
-{
-	u32 bits = 0;
-
-	if (v >> 31)
-		return 31;
-	if (v >> 16) { v >>= 16; bits += 16; }
-	if (v >> 8) { v >>= 8; bits += 8; }
-	if (v >> 4) { v >>= 4; bits += 4; }
-	if (v >> 2) { v >>= 2; bits += 2; }
-	if (v >> 1) { v >>= 1; bits += 1; }
-	return bits + (u32)v;
-}
-
 /* Called from running() only: interrupts are off, plain increments will do. */
 static void count_filter_start(u64 delay_ns)
 {

@@ -4,6 +4,14 @@
 #[path = "../neutral.rs"]
 mod neutral;
 
+#[path = "build/bindings.rs"]
+mod bindings;
+#[path = "build/counters.rs"]
+mod counters;
+
+use std::path::PathBuf;
+use std::{env, fs};
+
 use neutral::Neutral;
 
 const KERNEL_HALF: &str = "../../scheds/sfs_bpf";
@@ -18,6 +26,18 @@ fn main() {
         .enable_skel(&format!("{KERNEL_HALF}/sfs.bpf.c"), "bpf")
         .build()
         .expect("cannot build the kernel half, see the compiler's messages above");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+
+    let intf = out.join("bpf_intf.rs");
+    let text = fs::read_to_string(&intf).expect("cannot read the bindings");
+    let text = bindings::with_conversions(&text).expect("the bindings are of another form");
+    fs::write(&intf, text).expect("cannot write the bindings");
+
+    let header = format!("{KERNEL_HALF}/counters.h");
+    let header = fs::read_to_string(header).expect("cannot read counters.h");
+    let list = counters::to_macro(&header).unwrap_or_else(|why| panic!("counters.h: {why}"));
+    fs::write(out.join("counters.rs"), list).expect("cannot write the list of counters");
+
     neutral
         .leave("bpf_skel.rs")
         .expect("cannot take over what was built");

@@ -5,6 +5,10 @@ use tracing::warn;
 
 use crate::bpf_intf::{sfs_counter_SFS_SYSTEM_WAKEUPS as WAKEUPS, sfs_stats};
 
+// `with_kernel_counters!`: hands the list of the counters to another macro.
+include!(concat!(env!("OUT_DIR"), "/counters.rs"));
+pub(crate) use with_kernel_counters;
+
 /// The kernel half's counters as they could be read last: they do not go back to nothing
 /// because of a read that fails.
 #[derive(Default)]
@@ -61,11 +65,11 @@ impl Wakeups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zerocopy::FromZeros;
 
     #[test]
     fn a_read_that_fails_leaves_the_counters() {
-        // SAFETY: numbers only, for which nothing is as good as any.
-        let mut one: sfs_stats = unsafe { std::mem::zeroed() };
+        let mut one = sfs_stats::new_zeroed();
         one.delay_max = 7;
         let mut counters = LastRead::default();
         assert!(counters.keep(Err(anyhow::anyhow!("not now"))).is_empty());
@@ -77,8 +81,7 @@ mod tests {
     #[test]
     fn a_kernel_half_that_counts_no_wake_ups_does_not_schedule() {
         let counted = |count: u64| {
-            // SAFETY: numbers only, for which nothing is as good as any.
-            let mut one: sfs_stats = unsafe { std::mem::zeroed() };
+            let mut one = sfs_stats::new_zeroed();
             one.counter[WAKEUPS as usize] = count;
             move || Ok(vec![one])
         };

@@ -1,17 +1,18 @@
 //! The IAT map: arrivals that the kernel half writes and the loader reads from
 //! shared memory, without a system call.
 
+use std::mem::offset_of;
 use std::os::fd::AsFd;
-use std::sync::atomic::{fence, Ordering};
+use std::sync::atomic::{fence, AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{MmapOptions, MmapRaw};
 
 use crate::bpf_intf::{sfs_arrival, SFS_IAT_SLOTS};
 
 /// The IAT map, mapped into memory, and how far it has been read.
 pub struct IatMap {
-    map: Mmap,
+    map: MmapRaw,
     read: u64,
 }
 
@@ -24,11 +25,11 @@ impl IatMap {
     pub fn new(fd: impl AsFd) -> Result<Self> {
         let length = SFS_IAT_SLOTS as usize * size_of::<sfs_arrival>();
         let fd = fd.as_fd();
-        // SAFETY: the map belongs to this process, so nobody shrinks it. It is
-        // written while it is mapped; read_slot() reads it as volatile words.
-        let map = unsafe { MmapOptions::new().len(length).map(&fd) }
-            .context("cannot map the IAT map into memory")?;
-        Ok(Self { map, read: 0 })
+        let map = MmapOptions::new().len(length).map_raw_read_only(&fd);
+        Ok(Self {
+            map: map.context("cannot map the IAT map into memory")?,
+            read: 0,
+        })
     }
 
     /// Appends the arrivals up to number `total` that have not been read, in ns,
@@ -44,17 +45,70 @@ impl IatMap {
     /// Returns arrival `number` (from 0), unless its slot holds another one.
     fn read_slot(&self, number: u64) -> Option<u64> {
         let slot = (number % u64::from(SFS_IAT_SLOTS)) as usize;
-        let arrival = self.map.as_ptr().cast::<sfs_arrival>().wrapping_add(slot);
-        // SAFETY: `slot` is below SFS_IAT_SLOTS, the length of the mapping, which
-        // is page-aligned. The kernel half writes whole words; reading seq before
-        // and after tells whether `at` belongs to this arrival.
-        unsafe {
-            let before = (&raw const (*arrival).seq).read_volatile();
-            fence(Ordering::Acquire);
-            let at = (&raw const (*arrival).at).read_volatile();
-            fence(Ordering::Acquire);
-            let after = (&raw const (*arrival).seq).read_volatile();
-            (before == number + 1 && after == before).then_some(at)
+        // Reading seq before and after tells whether `at` belongs to this arrival.
+        let before = self.read_word(slot, offset_of!(sfs_arrival, seq));
+        fence(Ordering::Acquire);
+        let at = self.read_word(slot, offset_of!(sfs_arrival, at));
+        fence(Ordering::Acquire);
+        let after = self.read_word(slot, offset_of!(sfs_arrival, seq));
+        (before == number + 1 && after == before).then_some(at)
+    }
+
+    /// Reads a word of `slot`, below `SFS_IAT_SLOTS`, which the kernel half may write at the
+    /// same time. `offset` is that of a field of `sfs_arrival`.
+    fn read_word(&self, slot: usize, offset: usize) -> u64 {
+        let place = slot * size_of::<sfs_arrival>() + offset;
+        let word = self.map.as_mut_ptr().wrapping_add(place).cast::<u64>();
+        // SAFETY: the place is inside of the mapping, which is page-aligned and belongs to
+        // this process, so that nobody shrinks it; all fields are whole words. The kernel half
+        // writes them in one piece. Relaxed loads of a word are good for read-only memory.
+        unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use zerocopy::IntoBytes;
+
+    /// A map in which slot `i` has what `arrival` says of it.
+    fn map_of(arrival: impl Fn(u64) -> sfs_arrival) -> IatMap {
+        let mut file = tempfile::tempfile().unwrap();
+        for slot in 0..u64::from(SFS_IAT_SLOTS) {
+            file.write_all(arrival(slot).as_bytes()).unwrap();
         }
+        IatMap::new(&file).unwrap()
+    }
+
+    fn read(map: &mut IatMap, total: u64) -> Vec<u64> {
+        let mut arrivals = Vec::new();
+        map.read_to(total, &mut arrivals);
+        arrivals
+    }
+
+    #[test]
+    fn each_arrival_is_read_once() {
+        let mut map = map_of(|slot| sfs_arrival {
+            seq: slot + 1,
+            at: 100 + slot,
+        });
+        assert_eq!(read(&mut map, 3), [100, 101, 102]);
+        assert!(read(&mut map, 3).is_empty());
+        assert_eq!(read(&mut map, 5), [103, 104]);
+    }
+
+    #[test]
+    fn arrivals_that_are_overwritten_are_left_out() {
+        let slots = u64::from(SFS_IAT_SLOTS);
+        // Slot 0 has been written for the second time, slot 1 for the third.
+        let mut map = map_of(|slot| sfs_arrival {
+            seq: slot + 1 + slots * [1, 2].get(slot as usize).unwrap_or(&0),
+            at: slot,
+        });
+        let arrivals = read(&mut map, slots + 2);
+        assert_eq!(arrivals.len() as u64, slots - 1);
+        assert_eq!(arrivals.first(), Some(&2));
+        assert_eq!(arrivals.last(), Some(&0));
     }
 }

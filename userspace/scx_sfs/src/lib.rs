@@ -1,12 +1,9 @@
-//! The loader of scx_sfs, without its `main()`: so that tests, examples and fuzz targets can
-//! have its parts. No other program is meant to depend on it.
+//! The loader of scx_sfs, all but its `main()`: so that tests, examples and fuzz targets can
+//! have its parts. No other program than `sfs_behaviour` is meant to depend on it.
 #![allow(
     clippy::len_without_is_empty,
     reason = "the modules are public for tests and fuzz targets, not an interface"
 )]
-
-// The modules name this crate as the program does.
-extern crate self as scx_sfs;
 
 use std::io::{self, Write};
 
@@ -33,9 +30,11 @@ pub mod logging;
 pub mod names;
 pub mod options;
 pub mod preflight;
+pub mod program;
 pub mod quota;
 pub mod realtime;
 pub mod service;
+pub mod settings;
 pub mod shards;
 pub mod signals;
 pub mod stats;

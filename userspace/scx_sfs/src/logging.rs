@@ -1,10 +1,41 @@
-//! Log messages as lines that nobody can forge, whatever names are in them.
+//! What is logged, and log messages as lines that nobody can forge, whatever names are in them.
 
 use std::fmt;
+use std::io::{self, IsTerminal};
 
 use sfs_text::{line, LINE_CHARS};
 use tracing::field::Field;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{debug_fn, FieldFn, Writer};
+use tracing_subscriber::prelude::*;
+
+/// Quiet by default: one line at start, then what an operator must know. What
+/// the libraries say (benign by experience) is for --verbose.
+pub fn init(verbose: bool) {
+    let filter = if verbose {
+        Targets::new().with_default(Level::DEBUG)
+    } else {
+        Targets::new()
+            .with_target(env!("CARGO_CRATE_NAME"), Level::INFO)
+            .with_default(Level::ERROR)
+    };
+    let lines = tracing_subscriber::fmt::layer()
+        .fmt_fields(fields())
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr);
+    let lines = if verbose {
+        lines
+            .with_timer(tracing_subscriber::fmt::time::uptime())
+            .boxed()
+    } else {
+        lines.without_time().boxed()
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .init();
+}
 
 /// What writes the message of an event, and its other fields if it has any.
 pub type Fields = FieldFn<fn(&mut Writer<'_>, &Field, &dyn fmt::Debug) -> fmt::Result>;

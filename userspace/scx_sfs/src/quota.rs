@@ -10,7 +10,6 @@ use anyhow::{bail, Result};
 use scx_utils::compat;
 
 use crate::cgroups::{folders_in, CGROUP_ROOT};
-use crate::options::Options;
 use crate::preflight::kernel_release;
 
 /// How often to look for quotas where the kernel does not tell of them. A new one is not
@@ -34,13 +33,13 @@ pub struct QuotaWatch {
 
 impl QuotaWatch {
     /// Looks for the first time. `None`: there is no need to, since the kernel tells of
-    /// quotas, or since the operator does not want them to be kept.
+    /// quotas, or since the operator does not want them to be kept (`are_ignored`).
     ///
     /// # Errors
     ///
     /// A group has a quota.
-    pub fn start(options: &Options) -> Result<Option<Self>> {
-        if options.ignore_quotas || kernel_tells()? {
+    pub fn start(are_ignored: bool) -> Result<Option<Self>> {
+        if are_ignored || kernel_tells()? {
             return Ok(None);
         }
         let mut watch = Self {
@@ -83,12 +82,12 @@ impl QuotaWatch {
     }
 }
 
-/// Checks that there is room for all cgroups that there are.
+/// Checks that there is room for all cgroups that there are: at most `most`.
 ///
 /// # Errors
 ///
 /// There are more.
-pub fn check_room(options: &Options) -> Result<()> {
+pub fn check_room(most: u32) -> Result<()> {
     // The root has a place, too.
     let groups = 1 + groups_below(Path::new(CGROUP_ROOT))
         .filter(|group| {
@@ -97,11 +96,10 @@ pub fn check_room(options: &Options) -> Result<()> {
                 .any(|file| group.join(file).exists())
         })
         .count();
-    if groups > options.max_cgroups as usize {
+    if groups > most as usize {
         bail!(
-            "there are {groups} cgroups with a weight and a quota, and room for {}: give \
-             --max-cgroups a larger number",
-            options.max_cgroups
+            "there are {groups} cgroups with a weight and a quota, and room for {most}: give \
+             --max-cgroups a larger number"
         );
     }
     Ok(())

@@ -11,8 +11,11 @@ use anyhow::{bail, ensure, Context, Result};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use scx_stats::StatsClient;
-use serde::Deserialize;
+use serde_json::{Map, Value};
 use sfs_waste::Span;
+
+/// Statistics as scx_sfs serves them, since load.
+pub use scx_sfs::stats::Metrics as Stats;
 
 use crate::clock::{now, wait_until};
 
@@ -24,60 +27,6 @@ const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long unloading may take, and the answer to a request for statistics.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-
-/// Statistics as scx_sfs serves them, since load.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[allow(missing_docs, reason = "scx_sfs --help-stats describes them")]
-pub struct Stats {
-    pub policy: String,
-    pub mode: u64,
-    pub slice_us: u64,
-    pub mean_iat_us: u64,
-    pub cpus: u64,
-    pub arrivals: u64,
-    pub completions: u64,
-    pub completions_in_credit: u64,
-    pub demotions: u64,
-    pub preemptions: u64,
-    pub io_returns: u64,
-    pub begun_by_exec: u64,
-    pub begun_by_accept: u64,
-    pub begun_by_receive: u64,
-    pub begun_by_hint: u64,
-    pub begun_by_idle: u64,
-    pub merged: u64,
-    pub sandboxes: u64,
-    pub sandboxes_left_out: u64,
-    pub functions: u64,
-    pub rank_tables: u64,
-    pub hints: u64,
-    pub hints_applied: u64,
-    pub hints_dead: u64,
-    pub hints_foreign: u64,
-    pub hints_stale: u64,
-    pub hints_denied: u64,
-    pub filter_starts: u64,
-    pub queue_delay_max_us: u64,
-    pub fair_turns_due: u64,
-    pub overloads: u64,
-    pub moved: u64,
-    #[serde(default)] // so that the cases can be run with a loader of before
-    pub in_debt: u64,
-    #[serde(default)]
-    pub unlearned: u64,
-    pub relieved: u64,
-    pub guarded: u64,
-    pub prompt_wakeups: u64,
-    pub throttled: u64,
-    pub shard_moves: u64,
-    pub pinned: u64,
-    pub no_context: u64,
-    pub lost_events: u64,
-    #[serde(default)] // see in_debt
-    pub last_exit: String,
-    #[serde(default)]
-    pub ejections: u64,
-}
 
 /// A running scx_sfs. Dropping it kills the loader.
 pub struct Scheduler {
@@ -250,6 +199,7 @@ impl Scheduler {
         StatsClient::new()
             .connect(Some(limit))
             .and_then(|mut client| client.request("stats", Vec::new()))
+            .and_then(with_the_rest)
             .with_context(|| format!("no statistics from scx_sfs: {}", self.log()))
     }
 
@@ -281,6 +231,16 @@ impl Drop for Scheduler {
             let _ = wait_until_disabled();
         }
     }
+}
+
+/// Reads statistics. What is not served is nothing, so that the cases can be run with a
+/// loader of before.
+fn with_the_rest(served: Map<String, Value>) -> Result<Stats> {
+    let mut all = serde_json::to_value(Stats::default())?;
+    if let Some(all) = all.as_object_mut() {
+        all.extend(served);
+    }
+    Ok(serde_json::from_value(all)?)
 }
 
 fn spans() -> PathBuf {
@@ -358,4 +318,19 @@ fn read(path: &str) -> String {
         .unwrap_or_default()
         .trim()
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_loader_of_before_does_not_serve_is_nothing() {
+        let served = serde_json::json!({"arrivals": 7, "policy": "sfs"});
+        let stats = with_the_rest(served.as_object().unwrap().clone()).unwrap();
+        assert_eq!((stats.arrivals, stats.policy.as_str()), (7, "sfs"));
+        assert_eq!((stats.ejections, stats.completions), (0, 0));
+        let wrong = serde_json::json!({"arrivals": "many"});
+        assert!(with_the_rest(wrong.as_object().unwrap().clone()).is_err());
+    }
 }

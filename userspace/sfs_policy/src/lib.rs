@@ -16,6 +16,7 @@
 //! | [`overload`] | fair-only mode while FILTER delays are O x S or longer | transient overload |
 //! | [`learn`] | the rank of an invocation, from what its function has needed so far | beyond it |
 //! | [`control`] | when each of them is made; what the loader calls | |
+//! | [`defaults`] | what it is all set to if nothing else is said | |
 //!
 //! # Units
 //!
@@ -28,6 +29,7 @@
 extern crate alloc;
 
 pub mod control;
+pub mod defaults;
 pub mod error;
 pub mod iat;
 pub mod learn;

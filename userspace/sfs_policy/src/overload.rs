@@ -5,7 +5,11 @@
 //! to normal. The paper leaves "back to normal" open; here it is a second, lower
 //! threshold, so that a delay near one threshold does not flap between modes.
 
+use crate::defaults::OVERLOAD_FACTOR;
 use crate::PolicyError;
+
+/// Overload is over at this part of the delay at which it begins.
+const EXIT_PART: f64 = 3.0;
 
 /// The delays at which fair-only mode is entered and left, in units of S.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,8 +22,8 @@ impl Default for OverloadPolicy {
     /// Enter at 3 x S, as in the paper; leave at 1 x S.
     fn default() -> Self {
         Self {
-            factor: 3.0,
-            exit_factor: 1.0,
+            factor: OVERLOAD_FACTOR,
+            exit_factor: OVERLOAD_FACTOR / EXIT_PART,
         }
     }
 }
@@ -59,7 +63,7 @@ impl OverloadPolicy {
     /// [`Factor`](PolicyError::Factor) if `factor` is not a finite number above
     /// 0.
     pub fn with_factor(factor: f64) -> Result<Self, PolicyError> {
-        Self::new(factor, factor / 3.0)
+        Self::new(factor, factor / EXIT_PART)
     }
 
     /// The shortest delay, in ns, that is overload with a slice of `slice_ns`:

@@ -11,7 +11,7 @@ use crate::result::{mean_turnaround_ms, to_csv};
 use crate::trace;
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
-use sfs_policy::{OverloadPolicy, SlicePolicy};
+use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -98,11 +98,11 @@ struct PolicyArgs {
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=crate::time::MAX_US))]
     slice_us: Option<u64>,
     /// sfs: O, overload begins when the head of FILTER has waited O x S (above 0)
-    #[arg(long, value_name = "O", default_value = "3")]
+    #[arg(long, value_name = "O", default_value_t = defaults::OVERLOAD_FACTOR)]
     overload_factor: f64,
     /// sfs: N, arrivals that S is computed from, and after which it is computed
     /// anew
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = defaults::WINDOW.get() as u32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iat_window: u32,
     /// sfs: time blocked uses up credit, too, as without the paper's handling of
     /// I/O

@@ -2,36 +2,38 @@
 
 use std::fmt;
 
-/// Counters since the listener has been there. Every hint that was received is
-/// in exactly one of `applied`, `stale`, `foreign`, `dead` and `failed`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HintCounters {
-    /// Hints that could be read.
-    pub received: u64,
-    /// Those that have begun an invocation.
-    pub applied: u64,
-    /// Those whose time of arrival is too long ago, in the future, or known, and those
-    /// for a process that started at another time than they say.
-    pub stale: u64,
-    /// Those for a process that is no function.
-    pub foreign: u64,
-    /// Those for a process that there is not.
-    pub dead: u64,
-    /// Those that the kernel half could not be told of.
-    pub failed: u64,
-    /// Lines, binary records and datagrams that could not be read.
-    pub malformed: u64,
-    /// Datagrams that the system has dropped because the socket was full. Only
-    /// known for UDP: at a Unix socket it is the sender who is told.
-    pub dropped: u64,
-    /// Datagrams that were not read, since nobody has allowed their senders to send hints.
-    pub denied: u64,
-    /// Hints, and what cannot be read, beyond the rate that a sender may have.
-    pub limited: u64,
-    /// Service times that were not used, since nobody has allowed that; the rest of their
-    /// hints was.
-    pub service_times_ignored: u64,
+/// Hands the list of these counters to another macro: what each is called here, what it is
+/// called in the statistics, and its description.
+macro_rules! with_hint_counters {
+    ($then:ident { $($given:tt)* } $($more:tt)*) => {
+        $then! { $($given)* $($more)* hints {
+            received = hints: "Hints received",
+            applied = hints_applied: "Hints that have begun an invocation",
+            stale = hints_stale: "Hints whose time of arrival cannot be true, or is known, or whose process started at another time",
+            foreign = hints_foreign: "Hints for processes that are no functions",
+            dead = hints_dead: "Hints for processes that there are not",
+            failed = hints_failed: "Hints that the kernel half could not be told of",
+            malformed = hints_malformed: "Lines, binary records and datagrams that are no hints",
+            dropped = hints_dropped: "Datagrams with hints that the system has dropped (UDP)",
+            denied = hints_denied: "Datagrams not read, since no hints are taken from their senders",
+            limited = hints_limited: "Hints dropped, since their sender sends more than --hint-rate",
+            service_times_ignored = hints_service_ignored: "Service times in hints that were ignored (--hint-service-time uses them)",
+        } }
+    };
 }
+pub(crate) use with_hint_counters;
+
+macro_rules! counters {
+    (hints { $($counter:ident = $published:ident: $text:tt,)* }) => {
+        /// Counters since the listener has been there. Every hint that was received is
+        /// in exactly one of `applied`, `stale`, `foreign`, `dead` and `failed`.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct HintCounters {
+            $(#[doc = $text] pub $counter: u64,)*
+        }
+    };
+}
+with_hint_counters! { counters {} }
 
 impl fmt::Display for HintCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

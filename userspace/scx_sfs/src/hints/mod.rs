@@ -30,6 +30,7 @@ pub use intake::{KernelHint, Verdicts};
 pub use options::{HintOptions, Owner};
 pub use sender::SenderGroup;
 
+use crate::bpf_intf::SFS_HINT_BATCH;
 use complaints::Complaints;
 use intake::Intake;
 use sender::Admission;
@@ -37,7 +38,7 @@ use sfs_hint::Address;
 use socket::HintSocket;
 
 /// Most hints that the kernel half takes at once.
-pub const KERNEL_BATCH: usize = 128;
+pub const KERNEL_BATCH: usize = SFS_HINT_BATCH as usize;
 
 /// Datagrams after which [`HintListener::drain`] returns, so that a flood keeps
 /// the loader from nothing else for long. What is left wakes it again.

@@ -6,6 +6,7 @@ use super::histogram::{Histogram, MAX_WINDOW, UNIT};
 use super::rank::{ranks, Aim, Mass, Ranks};
 use super::state::{self, Saved, StateError};
 use super::table::{Table, Tables};
+use crate::defaults::TABLES;
 use alloc::vec::Vec;
 
 /// Most functions that are remembered, by default.
@@ -32,17 +33,22 @@ pub struct LearnConfig {
     pub aim: Aim,
 }
 
+impl LearnConfig {
+    /// What scx_sfs learns with.
+    pub const DEFAULT: Self = Self {
+        functions: DEFAULT_FUNCTIONS,
+        tables: TABLES,
+        tolerance: 2,
+        window: 128,
+        prior: 1.0,
+        warm_up: 100,
+        aim: Aim::Both,
+    };
+}
+
 impl Default for LearnConfig {
     fn default() -> Self {
-        Self {
-            functions: DEFAULT_FUNCTIONS,
-            tables: 512,
-            tolerance: 2,
-            window: 128,
-            prior: 1.0,
-            warm_up: 100,
-            aim: Aim::default(),
-        }
+        Self::DEFAULT
     }
 }
 

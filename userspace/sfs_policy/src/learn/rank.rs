@@ -34,12 +34,11 @@ pub type Ranks = [u8; BUCKETS];
 pub type Mass = [f64; BUCKETS];
 
 /// What is to be low: the weight w(x) of a completion after x.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// Mean turnaround: w = 1.
     Turnaround,
-    /// Between the two: w = 1 / the root of x. The default.
-    #[default]
+    /// Between the two: w = 1 / the root of x.
     Both,
     /// Mean slowdown: w = 1 / x.
     Slowdown,

@@ -1,10 +1,11 @@
 //! Options of `learned` and of its rivals.
 
+use crate::policy::ranked::Mechanics;
 use crate::policy::Settings;
 use crate::trace;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
-use sfs_policy::learn;
+use sfs_policy::learn::{self, LearnConfig};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -19,37 +20,37 @@ pub struct LearnArgs {
     aim: Aim,
     /// How many times what its completion costs an invocation waits for later
     /// ones, in the time of processor sharing; 0: without end
-    #[arg(long, value_name = "X", default_value = "3")]
+    #[arg(long, value_name = "X", default_value_t = Mechanics::DEFAULT.ageing)]
     ageing: f64,
     /// Ranks to a level: those of one level are equals
-    #[arg(long, value_name = "RANKS", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=90))]
+    #[arg(long, value_name = "RANKS", default_value_t = Mechanics::DEFAULT.level, value_parser = clap::value_parser!(u8).range(1..=90))]
     level: u8,
     /// By how many ranks an arrival must be better to preempt
-    #[arg(long, value_name = "RANKS", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=90))]
+    #[arg(long, value_name = "RANKS", default_value_t = Mechanics::DEFAULT.margin, value_parser = clap::value_parser!(u8).range(1..=90))]
     margin: u8,
     /// Slices end at multiples of this, in microseconds; 0: at once
-    #[arg(long, value_name = "US", default_value = "4000", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(long, value_name = "US", default_value_t = Mechanics::DEFAULT.tick_us, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     tick_us: u64,
     /// learned: completions between two refreshes of the tables
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = Mechanics::DEFAULT.refresh, value_parser = clap::value_parser!(u32).range(1..))]
     refresh: u32,
     /// learned: completions before there are tables; until then it is sfs
-    #[arg(long, value_name = "N", default_value = "100")]
+    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.warm_up)]
     warm_up: u32,
     /// learned: completions after which what is known of a function is halved
-    #[arg(long, value_name = "N", default_value = "128", value_parser = clap::value_parser!(u16).range(2..=i64::from(learn::histogram::MAX_WINDOW)))]
+    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.window, value_parser = clap::value_parser!(u16).range(2..=i64::from(learn::histogram::MAX_WINDOW)))]
     window: u16,
     /// learned: how many completions of its own outweigh what is known of all
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.prior)]
     prior: f64,
     /// learned: most functions that are remembered
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(8..))]
+    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.functions as u32, value_parser = clap::value_parser!(u32).range(8..))]
     functions: u32,
     /// learned: most different tables
-    #[arg(long, value_name = "N", default_value = "512", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.tables, value_parser = clap::value_parser!(u16).range(1..))]
     tables: u16,
     /// learned: by how many ranks functions that share a table may differ
-    #[arg(long, value_name = "RANKS", default_value = "2")]
+    #[arg(long, value_name = "RANKS", default_value_t = LearnConfig::DEFAULT.tolerance)]
     tolerance: u8,
 }
 

@@ -32,7 +32,7 @@ use crate::time::Time;
 use crate::trace::Invocation;
 use ranked::{rule, Mechanics, Ranked};
 use sfs_policy::learn::LearnConfig;
-use sfs_policy::{OverloadPolicy, SlicePolicy, DEFAULT_WINDOW};
+use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 
 /// An invocation's row in the trace, from 0.
@@ -177,20 +177,16 @@ pub struct Settings {
     pub mechanics: Mechanics,
 }
 
-/// Shortest and longest S, and S before the first window is complete, in ns:
-/// the defaults of scx_sfs.
-const SLICE_NS: (u64, u64, u64) = (1_000_000, 1_000_000_000, 100_000_000);
-
 impl Settings {
     /// The defaults of scx_sfs and of the paper, for `cpus` CPUs.
     pub fn new(cpus: u32) -> Self {
-        let (min_ns, max_ns, initial_slice_ns) = SLICE_NS;
+        let bounds = SlicePolicy::new(defaults::SLICE_MIN_NS, defaults::SLICE_MAX_NS);
         Self {
             cpus,
             // The bounds are in order and neither 0 nor infinite.
-            slice: SlicePolicy::new(min_ns, max_ns).expect("valid bounds"),
-            initial_slice_ns,
-            window: DEFAULT_WINDOW,
+            slice: bounds.expect("valid bounds"),
+            initial_slice_ns: defaults::INITIAL_SLICE_NS,
+            window: defaults::WINDOW,
             overload: Some(OverloadPolicy::default()),
             charge_io: false,
             durations_us: Vec::new(),

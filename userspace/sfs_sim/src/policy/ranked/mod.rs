@@ -27,6 +27,7 @@ use super::{JobId, Policy, Settings};
 use crate::engine::Job;
 use crate::time::{Time, PER_NS, PER_US};
 use rule::Rule;
+use sfs_policy::defaults;
 use sfs_policy::learn::buckets::start_ns;
 use std::collections::BTreeSet;
 
@@ -46,15 +47,20 @@ pub struct Mechanics {
     pub refresh: u32,
 }
 
+impl Mechanics {
+    /// Those of scx_sfs.
+    pub const DEFAULT: Self = Self {
+        level: 1,
+        margin: 1,
+        tick_us: 4000,
+        ageing: defaults::AGEING,
+        refresh: defaults::REFRESH,
+    };
+}
+
 impl Default for Mechanics {
     fn default() -> Self {
-        Self {
-            level: 1,
-            margin: 1,
-            tick_us: 4000,
-            ageing: 3.0,
-            refresh: 100,
-        }
+        Self::DEFAULT
     }
 }
 

@@ -1,35 +1,25 @@
 //! Learning: service times from the kernel half in, rank tables out, and what is
 //! known kept in a file. What is learned from them is `sfs_policy::learn`'s.
 
+mod pace;
+mod report;
 mod save;
 
-use std::cmp::Reverse;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
-use sfs_policy::learn::{Change, Known, LearnConfig, Learner, Table};
+use anyhow::Result;
+use sfs_policy::defaults::REFRESH;
+use sfs_policy::learn::{Change, LearnConfig, Learner, Table};
 use tracing::{info, warn};
 
-use crate::bpf_intf::{sfs_completion, SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
+use crate::bpf_intf::sfs_completion;
+use pace::Pace;
+pub use report::{print_functions, FunctionReport};
 pub use save::write_whole;
 use save::Saver;
-
-/// Completions after which the tables are made anew. More often does no better
-/// (docs/policy.md).
-const REFRESH_EVERY: u32 = 100;
-
-/// Making them takes one part in so many of one CPU at most: with a hundred functions it
-/// is a matter of milliseconds, and of as many in a second as there are hundreds of
-/// completions.
-const REFRESH_SHARE: u32 = 400;
-
-/// But they are not older than this: the first after a start may be those of very many
-/// functions.
-const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
 /// Functions whose tables are made without looking at anything else: a matter of
 /// milliseconds.
@@ -93,23 +83,6 @@ struct Round {
     busy: Duration,
 }
 
-/// Keeps something that takes long from being done too often.
-#[derive(Debug, Default)]
-struct Pace {
-    not_before: Option<Instant>,
-}
-
-impl Pace {
-    fn is_due(&self, now: Instant) -> bool {
-        self.not_before.is_none_or(|time| now >= time)
-    }
-
-    /// It has been done until `end`, and has taken so long.
-    fn done(&mut self, busy: Duration, end: Instant) {
-        self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * busy));
-    }
-}
-
 impl Learning {
     /// Starts with what is in `file`, or with nothing: a file that is missing is
     /// made later, one that cannot be used is said so and replaced.
@@ -119,7 +92,7 @@ impl Learning {
             learner,
             given_up: false,
             saver: file.and_then(start_saver),
-            since_refresh: REFRESH_EVERY, // what was restored is told at once
+            since_refresh: REFRESH, // what was restored is told at once
             unsaved: false,
             saved_at: Instant::now(),
             complained: false,
@@ -145,7 +118,7 @@ impl Learning {
         let count = completions.len() as u32;
         self.since_refresh += count;
         self.unsaved |= count > 0;
-        let is_due = self.since_refresh >= REFRESH_EVERY && self.pace.is_due(Instant::now());
+        let is_due = self.since_refresh >= REFRESH && self.pace.is_due(Instant::now());
         if !self.given_up && (self.round.is_some() || is_due) {
             if let Err(error) = self.go_on(kernel) {
                 self.give_up(&error, kernel);
@@ -265,74 +238,7 @@ impl Learning {
         };
         (self.learner.len(), tables)
     }
-
-    /// Returns what is known of functions, `most` of them, those with most work first.
-    /// `name` has the name of a function that has one.
-    ///
-    /// Of the others no more is looked at than their work: with 100,000 functions that is a
-    /// matter of milliseconds, in which the control loop does nothing else.
-    pub fn functions(
-        &self,
-        most: usize,
-        name: impl Fn(u64) -> Option<String>,
-    ) -> Vec<FunctionReport> {
-        let mut known: Vec<Known<'_>> = self.learner.functions().collect();
-        let all: u128 = known.iter().map(|one| u128::from(one.work_ns())).sum();
-        if known.len() > most {
-            known.select_nth_unstable_by_key(most, |one| Reverse(one.work_ns()));
-            known.truncate(most);
-        }
-        let ms = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e6);
-        let mut reports: Vec<FunctionReport> = known
-            .iter()
-            .map(|one| FunctionReport {
-                function: name(one.key()).unwrap_or_else(|| identity_name(one.key())),
-                completions: one.completions(),
-                p50_ms: ms(one.quantile_ns(0.5)),
-                p90_ms: ms(one.quantile_ns(0.9)),
-                p99_ms: ms(one.quantile_ns(0.99)),
-                rank: one.rank().filter(|_| !self.given_up),
-                work_share: one.work_ns() as f64 / all.max(1) as f64,
-            })
-            .collect();
-        reports.sort_by(|a, b| {
-            b.work_share
-                .total_cmp(&a.work_share)
-                .then_with(|| a.function.cmp(&b.function))
-        });
-        reports
-    }
 }
-
-/// What is known of one function, as `scx_sfs functions` shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FunctionReport {
-    /// Its name, or what identifies it.
-    pub function: String,
-    /// How often it has completed.
-    pub completions: u32,
-    /// Half of its recent invocations need no more than this CPU time, in ms.
-    pub p50_ms: Option<f64>,
-    /// 90 % of them.
-    pub p90_ms: Option<f64>,
-    /// 99 % of them.
-    pub p99_ms: Option<f64>,
-    /// The rank of a new invocation, lower is earlier; none as long as there are none.
-    pub rank: Option<u8>,
-    /// Its share (0 to 1) of the CPU time of all.
-    pub work_share: f64,
-}
-
-fn identity_name(key: u64) -> String {
-    if key & NAMED != 0 {
-        format!("name:{:x}", key & !NAMED)
-    } else {
-        format!("comm:{:x}", key & !SFS_FUNCTION_COMM)
-    }
-}
-
-// bindgen takes the top bit for a sign.
-const NAMED: u64 = SFS_FUNCTION_NAMED as u64;
 
 fn fresh() -> Learner {
     Learner::new(LearnConfig::default())
@@ -362,80 +268,9 @@ fn restore(file: &Path) -> Learner {
     }
 }
 
-/// Prints what the running scheduler knows of functions: the first `count`, those
-/// with most work first.
-///
-/// # Errors
-///
-/// No scx_sfs answers.
-pub fn print_functions(count: usize) -> Result<()> {
-    let reports: Vec<FunctionReport> = scx_stats::StatsClient::new()
-        .connect(Some(5000))
-        .and_then(|mut client| {
-            let arguments = vec![
-                ("target".to_string(), "functions".to_string()),
-                ("count".to_string(), count.to_string()),
-            ];
-            client.request("stats", arguments)
-        })
-        .context("no running scx_sfs with --policy learned answers")?;
-    let mut out = io::stdout().lock();
-    let header = "function completions p50_ms p90_ms p99_ms rank work";
-    let columns: Vec<&str> = header.split(' ').collect();
-    writeln!(
-        out,
-        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>6}",
-        columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
-    )?;
-    for one in reports.iter().take(count) {
-        writeln!(out, "{}", row(one))?;
-    }
-    Ok(())
-}
-
-/// Returns what is known of one function as seven words, whatever its name is.
-fn row(one: &FunctionReport) -> String {
-    let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
-    format!(
-        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
-        sfs_text::word(&one.function),
-        one.completions,
-        ms(one.p50_ms),
-        ms(one.p90_ms),
-        ms(one.p99_ms),
-        one.rank.map_or_else(|| "-".into(), |rank| rank.to_string()),
-        100.0 * one.work_share
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_cannot_forge_a_row() {
-        for code in 0..=0xff_u8 {
-            let byte = char::from(code);
-            for function in [byte.to_string(), format!("a{byte}"), format!("{byte} 1 2")] {
-                let report = FunctionReport {
-                    function,
-                    completions: 3,
-                    p50_ms: Some(1.0),
-                    p90_ms: None,
-                    p99_ms: None,
-                    rank: Some(4),
-                    work_share: 0.5,
-                };
-                let row = row(&report);
-                assert_eq!(row.split_whitespace().count(), 7, "{row:?}");
-                assert!(!row.contains(char::is_control), "{row:?}");
-                assert!(
-                    row.ends_with(" 3       1.0         -         -    4  50.0%"),
-                    "{row:?}"
-                );
-            }
-        }
-    }
 
     #[test]
     fn a_corrupt_state_is_no_reason_to_fail() {
@@ -472,9 +307,18 @@ mod tests {
 
     #[test]
     fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
-        let mut learning = Learning::new(Some("/nowhere/at/all".into()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("no/such/folder");
+        let (mut learning, mut half) = (Learning::new(Some(file.clone())), Half::default());
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
         learning.save();
         learning.finish_saving();
+        assert!(!file.exists());
+        // It goes on to learn and to rank, and forgets it all at the end.
+        learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
+        assert!(learning.is_in_force() && half.strangers.is_some());
+        assert_eq!(learning.size().0, 2);
+        assert_eq!(Learning::new(Some(file)).size().0, 0);
     }
 
     /// A kernel half that takes what it is told until it is to refuse it.
@@ -525,7 +369,7 @@ mod tests {
     /// Learns anew at each completion, however long that takes.
     fn learn(learning: &mut Learning, half: &mut Half, completions: &[sfs_completion]) {
         learning.pace = Pace::default();
-        learning.since_refresh = REFRESH_EVERY;
+        learning.since_refresh = REFRESH;
         learning.take(completions, half);
         while learning.has_more() {
             learning.take(&[], half);
@@ -581,38 +425,5 @@ mod tests {
         assert!(learning.is_in_force());
         learn(&mut learning, &mut half, &completions(18, 2_000_000, 1));
         assert!(learning.has_given_up() && half.strangers.is_none());
-    }
-
-    #[test]
-    fn what_takes_long_is_done_seldom() {
-        let start = Instant::now();
-        let ms = |ms| start + Duration::from_millis(ms);
-        let mut pace = Pace::default();
-        assert!(pace.is_due(start));
-        pace.done(Duration::from_millis(5), ms(5));
-        assert!(!pace.is_due(ms(2004)));
-        assert!(pace.is_due(ms(2005)));
-        pace.done(Duration::from_millis(1000), ms(1000));
-        assert!(pace.is_due(ms(6000)));
-    }
-
-    #[test]
-    fn functions_are_listed_by_their_work() {
-        let mut learning = Learning::new(None);
-        for _ in 0..3 {
-            learning.learner.on_completion(1, 1_000_000);
-        }
-        learning.learner.on_completion(2, 9_000_000);
-        let name = |key| (key == 1).then(|| "one".to_string());
-        let reports = learning.functions(10, name);
-        assert_eq!(reports[0].function, "comm:2");
-        assert_eq!(
-            (reports[1].function.as_str(), reports[1].completions),
-            ("one", 3)
-        );
-        assert!((reports[0].work_share - 0.75).abs() < 1e-9);
-        // The share is that of all, however few are asked for.
-        assert_eq!(learning.functions(1, name), reports[..1]);
-        assert!(learning.functions(0, name).is_empty());
     }
 }

@@ -3,6 +3,9 @@
 //! from: the kernel half wakes it up for a number of them, and once a second it takes
 //! those that are too few for that.
 
+mod answers;
+mod log;
+
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,15 +17,10 @@ use anyhow::{Context, Result};
 use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::time::{clock_gettime, ClockId};
-use scx_sfs::hints::complaints::Complaint;
-use scx_sfs::hints::{Clock, HintListener, KernelHint};
-use scx_sfs::names::Names;
 use scx_utils::{ScxExitKind, UserExitInfo};
 use sfs_policy::{Controller, Mode, Transition};
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
-use crate::boundary::Identity;
 use crate::bpf_intf::{
     sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
@@ -32,16 +30,19 @@ use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use crate::counters::{LastRead, Wakeups};
 use crate::cpus::function_cpus;
 use crate::exit::End;
+use crate::hints::{Clock, HintListener, KernelHint};
 use crate::history::Span;
 use crate::iat::IatMap;
-use crate::kernel::{KernelHalf, Slice};
+use crate::kernel::{KernelHalf, Policy};
 use crate::learn::Learning;
-use crate::options::{Options, Policy, Settings};
+use crate::names::Names;
 use crate::preflight;
 use crate::quota::{self, QuotaWatch};
 use crate::service::{self, Watchdog};
+use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::stats::{Answer, Metrics, Request, RunInfo, StatsBridge};
+use crate::stats::{RunInfo, StatsBridge};
+use log::OverloadLog;
 
 /// The longest that completions wait to be learned from.
 const LEARN_AFTER: Duration = Duration::from_secs(1);
@@ -62,8 +63,6 @@ pub struct Control<'object> {
     names: Names,
     controller: Controller,
     settings: Settings,
-    policy: Policy,
-    log_slice: bool,
     overload_log: OverloadLog,
     watchdog: Option<Watchdog>,
     /// Where the kernel does not tell of quotas.
@@ -81,7 +80,6 @@ impl<'object> Control<'object> {
     ///
     /// The kernel refuses it; nothing stays loaded.
     pub fn start(
-        options: &Options,
         settings: &Settings,
         past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
@@ -89,11 +87,12 @@ impl<'object> Control<'object> {
         let cpus = function_cpus()?;
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
-        let slice = slice_of(settings, controller.slice_ns());
-        let (mut sandboxes, present) = watch_sandboxes(options)?;
-        quota::check_room(options)?;
-        let quotas = QuotaWatch::start(options)?;
-        let mut kernel = KernelHalf::load(options, cpus, slice, past, object)?;
+        let slice = settings.slice_of(controller.slice_ns());
+        let tunables = &settings.tunables;
+        let (mut sandboxes, present) = watch_sandboxes(settings)?;
+        quota::check_room(tunables.max_cgroups)?;
+        let quotas = QuotaWatch::start(tunables.ignore_quotas)?;
+        let mut kernel = KernelHalf::load(tunables, cpus, slice, past, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&events);
@@ -103,8 +102,8 @@ impl<'object> Control<'object> {
             move |event| sink.borrow_mut().push(event),
             move |completion| learned.borrow_mut().push(completion),
         )?;
-        let mut learning =
-            (options.policy == Policy::Learned).then(|| Learning::new(options.learn_state.clone()));
+        let learns = tunables.policy == Policy::Learned;
+        let mut learning = learns.then(|| Learning::new(settings.learn_state.clone()));
         if let Some(learning) = learning.as_mut() {
             learning.take(&[], &mut kernel);
         }
@@ -130,13 +129,11 @@ impl<'object> Control<'object> {
             sandboxes,
             names,
             controller,
-            settings: *settings,
-            policy: options.policy,
-            log_slice: options.log_slice,
+            settings: settings.clone(),
             overload_log: OverloadLog::default(),
             watchdog: Watchdog::of_environment(),
             quotas,
-            wakeups: Wakeups::new(!options.partial),
+            wakeups: Wakeups::new(!tunables.partial),
             run: RunInfo::now(),
             kernel,
         };
@@ -344,7 +341,7 @@ impl<'object> Control<'object> {
         self.iat.read_to(total, &mut arrivals);
         if let Some(slice_ns) = self.controller.on_arrivals(&arrivals) {
             debug!("S = {} us after {total} arrivals", slice_ns / 1000);
-            self.kernel.set_slice(slice_of(&self.settings, slice_ns));
+            self.kernel.set_slice(self.settings.slice_of(slice_ns));
             self.log_slice();
         }
     }
@@ -376,68 +373,6 @@ impl<'object> Control<'object> {
         }
         Ok(())
     }
-
-    /// Logs S and the mode in the form that `faasbench run` reads, if asked to.
-    fn log_slice(&self) {
-        if !self.log_slice {
-            return;
-        }
-        let mode = match self.controller.mode() {
-            Mode::Filter => "filter",
-            Mode::FairOnly => "fair-only",
-        };
-        let s_us = self.controller.slice_ns() / 1000;
-        let arrivals = self.controller.counters().arrivals;
-        info!(
-            "slice: monotonic_us={} s_us={s_us} mode={mode} arrivals={arrivals}",
-            monotonic_us()
-        );
-    }
-
-    fn answer(&self, what: Request, hints: Option<&HintListener>) -> Answer {
-        match what {
-            Request::Metrics => {
-                let counters = hints.map(HintListener::counters);
-                let metrics = self.metrics().with_hints(counters.unwrap_or_default());
-                Answer::Metrics(Box::new(metrics))
-            }
-            Request::Functions { most } => {
-                let hinted = |key| hints.and_then(|hints| hints.function_name(key));
-                let name = |key| {
-                    self.names
-                        .name(key)
-                        .or_else(|| hinted(key))
-                        .map(str::to_owned)
-                };
-                let learning = self.learning.as_ref();
-                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(most, name)))
-            }
-        }
-    }
-
-    /// Returns the policy in force: that of the options, or what has come in its place.
-    fn policy(&self) -> Policy {
-        match &self.learning {
-            Some(learning) if learning.has_given_up() => Policy::Sfs,
-            _ => self.policy,
-        }
-    }
-
-    fn metrics(&self) -> Metrics {
-        let mut counters = self.counters.borrow_mut();
-        let per_cpu = counters.keep(self.kernel.stats());
-        let sandboxes = self.sandboxes.as_ref().map_or(0, Sandboxes::len);
-        Metrics::new(
-            per_cpu,
-            &self.controller.counters(),
-            self.controller.mode(),
-            sandboxes as u64,
-        )
-        .with_run(&self.run)
-        .with_policy(self.policy())
-        .with_left_out(self.kernel.sandboxes_left_out())
-        .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
-    }
 }
 
 /// What may have something to say.
@@ -452,13 +387,15 @@ enum Source {
 
 /// Starts to watch for sandboxes, if there are patterns for them. Returns those
 /// that are there.
-fn watch_sandboxes(options: &Options) -> Result<(Option<Sandboxes>, Vec<Change>)> {
-    if options.cgroup.is_empty() {
+fn watch_sandboxes(settings: &Settings) -> Result<(Option<Sandboxes>, Vec<Change>)> {
+    if settings.sandboxes.is_empty() {
         return Ok((None, Vec::new()));
     }
-    let by_parent = options.identity() == Identity::Parent;
-    let (watch, present) =
-        Sandboxes::watch(Path::new(CGROUP_ROOT), options.cgroup.clone(), by_parent)?;
+    let (watch, present) = Sandboxes::watch(
+        Path::new(CGROUP_ROOT),
+        settings.sandboxes.clone(),
+        settings.names_by_parent(),
+    )?;
     Ok((Some(watch), present))
 }
 
@@ -469,56 +406,5 @@ fn tell_of_sandboxes(kernel: &mut KernelHalf<'_>, names: &mut Names, changes: Ve
             Change::Appeared(id, function) => kernel.add_sandbox(id, names.number(&function)),
             Change::Vanished(id) => kernel.remove_sandbox(id),
         }
-    }
-}
-
-/// The time of the clock that benchmarks go by; it cannot fail on Linux.
-/// Overload in the log: each kind of line at most once a second, since whoever keeps a machine
-/// at the edge of overload would have some twenty a second.
-#[derive(Default)]
-struct OverloadLog {
-    begun: Complaint,
-    over: Complaint,
-}
-
-impl OverloadLog {
-    fn tell_begun(&mut self, delay_ms: u64, moved: u64) {
-        if let Some(times) = self.begun.due(1, monotonic_ns()) {
-            let times = times_since_the_last_line(times);
-            info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved{times}");
-        }
-    }
-
-    fn tell_over(&mut self, delay_ms: u64, moved: u64) {
-        if let Some(times) = self.over.due(1, monotonic_ns()) {
-            let times = times_since_the_last_line(times);
-            info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back{times}");
-        }
-    }
-}
-
-/// What a line says of those before it that were left out.
-fn times_since_the_last_line(times: u64) -> String {
-    if times < 2 {
-        return String::new();
-    }
-    format!(", the last of {times} times since the line before")
-}
-
-fn monotonic_ns() -> u64 {
-    monotonic_us().unsigned_abs() * 1000
-}
-
-fn monotonic_us() -> i64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |now| now.tv_sec() * 1_000_000 + now.tv_nsec() / 1000)
-}
-
-/// Returns S and what follows from it.
-fn slice_of(settings: &Settings, slice_ns: u64) -> Slice {
-    Slice {
-        slice_ns,
-        overload_wait_ns: settings.overload.map_or(u64::MAX, |o| o.enter_ns(slice_ns)),
-        recover_wait_ns: settings.overload.map_or(0, |o| o.exit_ns(slice_ns)),
     }
 }

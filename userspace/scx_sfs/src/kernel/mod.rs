@@ -1,0 +1,238 @@
+//! The kernel half: loading it, and talking to it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `tunables` | what it is set to before it is loaded |
+//! | `load` | loading it |
+//! | `sandboxes` | which cgroups are sandboxes |
+//! | `ranking` | ranks of functions |
+//! | `exit` | the end of the scheduler |
+//! | `shared` | words and structs that both halves have |
+//! | `messages` | what libbpf says |
+
+mod exit;
+mod load;
+mod messages;
+mod ranking;
+mod sandboxes;
+mod shared;
+mod tunables;
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use anyhow::{Context, Result};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use scx_utils::{scx_ops_attach, try_set_rlimit_infinity};
+use sfs_policy::Mode;
+use zerocopy::IntoBytes;
+
+pub use tunables::{Policy, Slice, Tunables};
+
+use crate::boundary;
+use crate::bpf_intf::{
+    sfs_completion, sfs_event, sfs_hint, sfs_hint_batch, sfs_mode_SFS_MODE_FAIR_ONLY,
+    sfs_mode_SFS_MODE_FILTER, sfs_mode_switch, sfs_stats, SFS_HINT_BATCH,
+};
+use crate::bpf_skel::BpfSkel;
+use crate::hints::{KernelHint, Verdicts};
+use crate::history::Span;
+use crate::left_out::LeftOut;
+use crate::realtime::RealTime;
+use load::explained;
+use shared::{read_struct, run_program, Word};
+
+/// The scheduler, loaded and attached. Dropping it puts the machine back on its
+/// default scheduler.
+pub struct KernelHalf<'object> {
+    skel: BpfSkel<'object>,
+    link: Option<Link>,
+    /// The programs that see boundaries.
+    watchers: Vec<Link>,
+    left_out: LeftOut,
+}
+
+impl<'object> KernelHalf<'object> {
+    /// Loads the scheduler, for functions that may use `cpus` CPUs, with `slice` to start
+    /// with. What has been started in one of the spans `past` has been a function before. It
+    /// schedules nothing until `attach()`.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it; nothing stays loaded.
+    pub fn load(
+        tunables: &Tunables,
+        cpus: u32,
+        slice: Slice,
+        past: &[Span],
+        object: &'object mut MaybeUninit<OpenObject>,
+    ) -> Result<Self> {
+        try_set_rlimit_infinity();
+        messages::keep();
+        explained(Self::open_and_load(tunables, cpus, slice, past, object))
+    }
+
+    /// Has the scheduler schedule.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses it; nothing stays loaded.
+    pub fn attach(&mut self) -> Result<()> {
+        self.watchers = boundary::attach(&mut self.skel);
+        explained(self.attach_scheduler())
+    }
+
+    /// The kernel hands it the tasks one by one. Those that it has already do not run until
+    /// all are handed over, and the others run before this thread, unless that is a real-time
+    /// one: on a busy machine they waited for seconds.
+    fn attach_scheduler(&mut self) -> Result<()> {
+        let skel = &mut self.skel;
+        let _first = RealTime::enter();
+        self.link = Some(scx_ops_attach!(skel, sfs_ops)?);
+        Ok(())
+    }
+
+    /// Makes a ring buffer of the kernel half's events and of the invocations that
+    /// have ended; `take` and `learn` get each.
+    ///
+    /// # Errors
+    ///
+    /// Out of memory or of descriptors.
+    pub fn events<'take>(
+        &self,
+        mut take: impl FnMut(sfs_event) + 'take,
+        mut learn: impl FnMut(sfs_completion) + 'take,
+    ) -> Result<RingBuffer<'take>> {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&self.skel.maps.events, move |bytes| {
+                if let Some(event) = read_struct::<sfs_event>(bytes) {
+                    take(event);
+                }
+                0
+            })
+            .context("cannot read the kernel half's events")?
+            .add(&self.skel.maps.completions, move |bytes| {
+                if let Some(completion) = read_struct::<sfs_completion>(bytes) {
+                    learn(completion);
+                }
+                0
+            })
+            .context("cannot read the kernel half's completions")?;
+        builder
+            .build()
+            .context("cannot read the kernel half's events")
+    }
+
+    /// Returns the BPF map with the arrivals.
+    pub fn iat_map(&self) -> BorrowedFd<'_> {
+        self.skel.maps.iat_map.as_fd()
+    }
+
+    /// Sets S and what follows from it. Invocations keep the credit that they
+    /// have been given.
+    pub fn set_slice(&mut self, slice: Slice) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            Word::store(&mut data.slice_ns, slice.slice_ns);
+            Word::store(&mut data.overload_wait_ns, slice.overload_wait_ns);
+        }
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            Word::store(&mut bss.recover_wait_ns, slice.recover_wait_ns);
+        }
+    }
+
+    /// Applies hints from the platform, at most [`SFS_HINT_BATCH`] of them.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not run the program that does it.
+    pub fn apply_hints(&mut self, batch: &[KernelHint]) -> Result<Verdicts> {
+        let map = &self.skel.maps.hints;
+        for (index, hint) in (0u32..SFS_HINT_BATCH).zip(batch) {
+            let value = sfs_hint {
+                pid: hint.pid,
+                flags: 0,
+                arrived_at: hint.arrived_at,
+                function: hint.function,
+                service_ns: hint.service_ns,
+            };
+            map.update(&index.to_ne_bytes(), value.as_bytes(), MapFlags::ANY)
+                .context("cannot hand a hint to the kernel half")?;
+        }
+        let mut arguments = sfs_hint_batch {
+            nr: batch.len().min(SFS_HINT_BATCH as usize) as u32,
+            applied: 0,
+            dead: 0,
+            foreign: 0,
+            stale: 0,
+        };
+        run_program(&mut self.skel.progs.apply_hints, &mut arguments)
+            .context("cannot apply hints")?;
+        Ok(Verdicts {
+            applied: arguments.applied.into(),
+            foreign: arguments.foreign.into(),
+            dead: arguments.dead.into(),
+            stale: arguments.stale.into(),
+        })
+    }
+
+    /// Switches the mode and takes the backlog along. Returns how many tasks
+    /// that moved.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not run the program that does it.
+    pub fn switch_mode(&mut self, mode: Mode) -> Result<u64> {
+        let mut switch = sfs_mode_switch {
+            mode: match mode {
+                Mode::Filter => sfs_mode_SFS_MODE_FILTER,
+                Mode::FairOnly => sfs_mode_SFS_MODE_FAIR_ONLY,
+            },
+            moved: 0,
+            left: 0,
+        };
+        let mut moved = 0;
+        loop {
+            run_program(&mut self.skel.progs.switch_mode, &mut switch)
+                .context("cannot switch the mode")?;
+            moved += u64::from(switch.moved);
+            if switch.left == 0 {
+                return Ok(moved);
+            }
+        }
+    }
+
+    /// Takes back a report of overload that the loader does not act on.
+    pub fn dismiss_overload(&mut self) {
+        if let Some(bss) = self.skel.maps.bss_data.as_mut() {
+            Word::store(&mut bss.overload_since, 0);
+        }
+    }
+
+    /// Returns the counters of each CPU.
+    ///
+    /// # Errors
+    ///
+    /// The map cannot be read.
+    pub fn stats(&self) -> Result<Vec<sfs_stats>> {
+        let per_cpu = self
+            .skel
+            .maps
+            .stats
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .context("cannot read the kernel half's counters")?
+            .context("the kernel half has no counters")?;
+        Ok(per_cpu
+            .iter()
+            .filter_map(|bytes| read_struct(bytes))
+            .collect())
+    }
+}
+
+fn ignore(error: libbpf_rs::Error, kind: ErrorKind) -> libbpf_rs::Result<()> {
+    if error.kind() == kind {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}

@@ -1,0 +1,56 @@
+//! Ranks: what is learned of functions, as the kernel half is told of it.
+
+use anyhow::{Context, Result};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags};
+use sfs_policy::learn::Table;
+use zerocopy::IntoBytes;
+
+use super::shared::Word;
+use super::{ignore, KernelHalf};
+use crate::bpf_intf::{sfs_rank_table, SFS_NO_TABLE};
+use crate::learn::Ranking;
+
+impl Ranking for KernelHalf<'_> {
+    fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()> {
+        let value = sfs_rank_table {
+            rank: table.rank,
+            worse: table.worse,
+            pad: [0; 12],
+        };
+        let map = &self.skel.maps.rank_tables;
+        map.update(
+            &u32::from(id).to_ne_bytes(),
+            value.as_bytes(),
+            MapFlags::ANY,
+        )
+        .context("cannot hand a rank table to the kernel half")
+    }
+
+    fn set_strangers(&mut self, id: u16) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            Word::store(&mut data.strangers, id.into());
+        }
+    }
+
+    fn set_function_table(&mut self, function: u64, id: u16) -> Result<()> {
+        let (key, value) = (function.to_ne_bytes(), u32::from(id).to_ne_bytes());
+        let map = &self.skel.maps.function_tables;
+        map.update(&key, &value, MapFlags::ANY)
+            .context("cannot tell the kernel half of another function")
+    }
+
+    fn forget_function(&mut self, function: u64) -> Result<()> {
+        let map = &self.skel.maps.function_tables;
+        map.delete(&function.to_ne_bytes())
+            .or_else(|error| ignore(error, ErrorKind::NotFound))
+            .context("cannot have the kernel half forget a function")
+    }
+
+    /// A word in memory that is shared: what is queued by rank is served first, what is
+    /// queued from now on goes to FILTER or FAIR (rank.bpf.h).
+    fn rank_no_more(&mut self) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            Word::store(&mut data.strangers, SFS_NO_TABLE);
+        }
+    }
+}

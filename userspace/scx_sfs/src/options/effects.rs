@@ -1,0 +1,85 @@
+//! Options that would be ignored because of the values of others.
+
+use clap::parser::ValueSource;
+use clap::ArgMatches;
+use sfs_hint::Address;
+
+use super::{Options, Policy};
+use crate::boundary::Boundary;
+
+/// When options have an effect. By default all have.
+pub(super) struct Effect {
+    /// Their names, as those of the fields.
+    pub(super) options: &'static [&'static str],
+    has_effect: fn(&Options) -> bool,
+    /// Where they have none, with the option that this is due to.
+    why: &'static str,
+}
+
+pub(super) const EFFECTS: [Effect; 6] = [
+    Effect {
+        options: &["learn_state", "ageing"],
+        has_effect: |options| options.policy == Policy::Learned,
+        why: "without --policy learned",
+    },
+    Effect {
+        options: &["overload_factor", "no_overload", "filter_shards"],
+        has_effect: |options| options.policy != Policy::Fair,
+        why: "with --policy fair, which has no FILTER",
+    },
+    Effect {
+        options: &["idle_boundary_ms"],
+        has_effect: |options| options.boundary.contains(&Boundary::Idle),
+        why: "without --boundary idle",
+    },
+    Effect {
+        options: &["receive_port"],
+        has_effect: |options| options.boundary.contains(&Boundary::Receive),
+        why: "without --boundary receive",
+    },
+    Effect {
+        options: &[
+            "hint_mode",
+            "hint_owner",
+            "hint_allow_uid",
+            "hint_allow_cgroup",
+        ],
+        has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Unix(_))),
+        why: "without the path of a Unix socket for --hint-listen",
+    },
+    Effect {
+        options: &["hint_allow_udp"],
+        has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Udp(_))),
+        why: "without udp:... for --hint-listen",
+    },
+];
+
+/// What may be given with --monitor.
+pub(super) const WITH_MONITOR: [&str; 5] =
+    ["monitor", "verbose", "version", "help_stats", "completions"];
+
+/// Returns a sentence about an option that was given and would be ignored because of
+/// the value of another, if there is one. (clap itself refuses those that need another
+/// option, whatever its value.)
+pub(super) fn without_effect(
+    options: &Options,
+    command: &clap::Command,
+    matches: &ArgMatches,
+) -> Option<String> {
+    let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let rules = EFFECTS.iter().filter(|rule| !(rule.has_effect)(options));
+    let ignored = |rule: &Effect| rule.options.iter().copied().find(|id| is_given(id));
+    let name = |id: &str| id.replace('_', "-");
+    for rule in rules {
+        if let Some(id) = ignored(rule) {
+            return Some(format!("--{} has no effect {}", name(id), rule.why));
+        }
+    }
+    options.monitor?;
+    let mut given = command.get_arguments().map(|one| one.get_id().as_str());
+    let id = given.find(|id| is_given(id) && !WITH_MONITOR.contains(id))?;
+    Some(format!(
+        "--{} has no effect with --monitor, which schedules nothing",
+        name(id)
+    ))
+}

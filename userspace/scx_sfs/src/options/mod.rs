@@ -1,0 +1,303 @@
+//! Command-line options, and what they come to.
+//!
+//! | module | what |
+//! |---|---|
+//! | `effects` | options that would be ignored because of others |
+//! | `convert` | from options to what the program is set to |
+//! | `values` | numbers in words |
+
+mod convert;
+mod effects;
+mod values;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+use scx_utils::libbpf_clap_opts::LibbpfOpts;
+use sfs_policy::defaults;
+
+use crate::boundary::{Boundary, Identity, Unit};
+use crate::bpf_intf::{
+    SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_FAIR_MAX_WAIT_NS, SFS_DEFAULT_FAIR_SLICE_NS,
+    SFS_DEFAULT_IAT_WINDOW, SFS_DEFAULT_IDLE_BOUNDARY_NS, SFS_DEFAULT_MAX_GROUPS,
+    SFS_DEFAULT_MAX_SANDBOXES, SFS_IAT_SLOTS, SFS_WATCHDOG_GUARD_NS,
+};
+use crate::cgroups::SandboxPattern;
+use crate::hint_command::HintCommand;
+use crate::hints::HintOptions;
+pub use crate::kernel::Policy;
+use crate::shards::Shards;
+use crate::stats::MAX_FUNCTIONS;
+use values::{parse_ageing, parse_interval, parse_overload_factor};
+
+const NS_PER_US: u64 = 1000;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// A longest wait beyond this would come near the 30 s after which the kernel
+/// ejects a scheduler that leaves a task waiting.
+const MAX_FAIR_WAIT_MS: u64 = SFS_WATCHDOG_GUARD_NS / NS_PER_MS;
+
+/// The IAT map has room for two windows.
+const MAX_IAT_WINDOW: i64 = SFS_IAT_SLOTS as i64 / 2;
+
+/// scx_sfs: a CPU scheduler for machines that run serverless functions.
+///
+/// A new process starts in FILTER, a global first-in-first-out queue, and is
+/// not preempted there until it has used S of CPU time. What needs more is
+/// demoted to FAIR, which shares the rest of the machine by virtual time. S
+/// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
+#[derive(Debug, Parser)]
+#[command(name = crate::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
+          after_help = crate::exit::HELP)]
+pub struct Options {
+    /// Without a command, scx_sfs schedules.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// Fixed slice S in microseconds; S does not follow the arrivals
+    /// [1..=60000000].
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000),
+          conflicts_with_all = ["slice_min_us", "slice_max_us", "iat_window"])]
+    pub slice_us: Option<u64>,
+
+    /// Least S in microseconds [1..=60000000].
+    #[arg(long, value_name = "US", default_value_t = defaults::SLICE_MIN_NS / NS_PER_US,
+          value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    pub slice_min_us: u64,
+
+    /// Greatest S in microseconds [1..=60000000].
+    #[arg(long, value_name = "US", default_value_t = defaults::SLICE_MAX_NS / NS_PER_US,
+          value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
+    pub slice_max_us: u64,
+
+    /// N: arrivals that S is computed from, and after which it is computed
+    /// anew [2..=8192].
+    #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_IAT_WINDOW,
+          value_parser = clap::value_parser!(u32).range(2..=MAX_IAT_WINDOW))]
+    pub iat_window: u32,
+
+    /// O: overload begins when an invocation has waited O x S in FILTER, and is
+    /// over when a new one would wait a third of that [0.1..=1000].
+    #[arg(long, value_name = "O", default_value_t = defaults::OVERLOAD_FACTOR,
+          value_parser = parse_overload_factor, conflicts_with = "no_overload")]
+    pub overload_factor: f64,
+
+    /// Never switch to fair-only mode.
+    #[arg(long)]
+    pub no_overload: bool,
+
+    /// Length of a turn in FAIR in microseconds [1000..=100000].
+    #[arg(long, value_name = "US", default_value_t = u64::from(SFS_DEFAULT_FAIR_SLICE_NS) / NS_PER_US,
+          value_parser = clap::value_parser!(u64).range(1000..=100_000))]
+    pub fair_slice_us: u64,
+
+    /// Longest wait of FAIR's head in milliseconds, whatever FILTER does
+    /// [10..=10000].
+    #[arg(long, value_name = "MS", default_value_t = u64::from(SFS_DEFAULT_FAIR_MAX_WAIT_NS) / NS_PER_MS,
+          value_parser = clap::value_parser!(u64).range(10..=MAX_FAIR_WAIT_MS))]
+    pub fair_max_wait_ms: u64,
+
+    /// How many queues FILTER is split into, by last-level cache [auto, 1..=64]; auto: one
+    /// up to 64 CPUs. Never more than CPUs. Across queues the order of arrival holds within 2 ms and a few
+    /// dispatches.
+    #[arg(long, value_name = "N", default_value = "auto")]
+    pub filter_shards: Shards,
+
+    /// How functions are scheduled.
+    #[arg(long, value_enum, default_value = "sfs")]
+    pub policy: Policy,
+
+    /// With --policy learned: where what has been learned is kept, saved once a minute and
+    /// at the end; without it, each start learns afresh.
+    #[arg(long, value_name = "FILE")]
+    pub learn_state: Option<PathBuf>,
+
+    /// With --policy learned: what comes later goes before an invocation no more once
+    /// equal sharing would have given it X times what its completion was expected to
+    /// cost [1..=100]. More is better on average, and worse for the slowest.
+    #[arg(long, value_name = "X", default_value_t = f64::from(SFS_DEFAULT_AGEING_TENTHS) / 10.0,
+          value_parser = parse_ageing)]
+    pub ageing: f64,
+
+    /// What shares one credit.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "process",
+        requires_if("cgroup", "cgroup")
+    )]
+    pub unit: Unit,
+
+    /// What begins an invocation; several, separated by commas. Two kinds that
+    /// see the same invocation count it once.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "KIND",
+        default_value = "fork,accept",
+        requires_if("hint", "hint_listen")
+    )]
+    pub boundary: Vec<Boundary>,
+
+    /// With --boundary idle: a unit that has slept for so many milliseconds begins a new
+    /// invocation [1..=3600000].
+    #[arg(long, value_name = "MS", default_value_t = u64::from(SFS_DEFAULT_IDLE_BOUNDARY_NS) / NS_PER_MS,
+          value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub idle_boundary_ms: u64,
+
+    /// With --boundary receive: the port that the connection must lead to, such as
+    /// that of the runtime API; 0: any connection, Unix sockets too.
+    #[arg(long, value_name = "PORT", default_value = "0")]
+    pub receive_port: u16,
+
+    /// Functions are what runs in this cgroup and below, a path below
+    /// /sys/fs/cgroup in which each name may be a pattern, as
+    /// kubepods.slice/*/*/cri-containerd-*.scope; may be repeated. Without it,
+    /// every process started after the scheduler is one, or under one before it.
+    #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
+    pub cgroup: Vec<SandboxPattern>,
+
+    /// With --cgroup: most sandboxes at a time; what runs in those beyond that is no
+    /// function until others are gone [1..=1048576].
+    #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_MAX_SANDBOXES, requires = "cgroup",
+          value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub max_sandboxes: u32,
+
+    /// Most cgroups at a time that have a weight and a quota (those with the CPU
+    /// controller). Beyond that mkdir fails: nobody would keep the quota of another
+    /// [64..=1048576].
+    #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_MAX_GROUPS,
+          value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub max_cgroups: u32,
+
+    /// Schedule also where nobody keeps quotas: on a kernel that tells a scheduler of none
+    /// (before 6.17), though a cgroup has one (cpu.max).
+    #[arg(long)]
+    pub ignore_quotas: bool,
+
+    /// What tells one function from another where no hint names it; by default
+    /// cgroup with --cgroup, else comm.
+    #[arg(long, value_enum, value_name = "BY",
+          requires_ifs([("cgroup", "cgroup"), ("parent", "cgroup")]))]
+    pub identity: Option<Identity>,
+
+    /// Schedule only tasks with policy SCHED_EXT; all others stay with the
+    /// default scheduler.
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Print statistics every SEC seconds while scheduling.
+    #[arg(long, value_name = "SEC", value_parser = parse_interval, conflicts_with = "monitor")]
+    pub stats: Option<Duration>,
+
+    /// Print the statistics of a running scx_sfs every SEC seconds; schedule
+    /// nothing.
+    #[arg(long, value_name = "SEC", value_parser = parse_interval)]
+    pub monitor: Option<Duration>,
+
+    /// Describe the statistics and exit.
+    #[arg(long)]
+    pub help_stats: bool,
+
+    /// Length of the kernel's debug dump on an error exit, in bytes; 0: the
+    /// kernel's default.
+    #[arg(long, value_name = "BYTES", default_value = "0")]
+    pub exit_dump_len: u32,
+
+    /// Say more, libbpf's messages included.
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+
+    /// Log S and the mode at the start and at each change, with the monotonic
+    /// clock's time, for programs to read.
+    #[arg(long, env = "SCX_SFS_LOG_SLICE")]
+    pub log_slice: bool,
+
+    /// Have the kernel half log each demotion and mode switch to
+    /// /sys/kernel/tracing/trace_pipe.
+    #[arg(short = 'd', long)]
+    pub debug: bool,
+
+    /// Print the version and exit.
+    #[arg(short = 'V', long)]
+    pub version: bool,
+
+    /// Print a completion script for SHELL and exit.
+    #[arg(long, value_name = "SHELL")]
+    pub completions: Option<Shell>,
+
+    /// Hints from the platform.
+    #[command(flatten)]
+    pub hints: HintOptions,
+
+    /// Options of libbpf.
+    #[command(flatten, next_help_heading = "Libbpf Options")]
+    pub libbpf: LibbpfOpts,
+}
+
+/// What else the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Tell a running scx_sfs that a process begins an invocation.
+    Hint(HintCommand),
+    /// List the functions that a running scx_sfs has learned of: how often each has
+    /// completed, its service times, the rank of a new invocation (lower is earlier),
+    /// and its share of all work.
+    Functions {
+        /// Most that are shown, those with most work first [1..=1000].
+        #[arg(long, short = 'n', default_value = "50", value_name = "N",
+              value_parser = clap::value_parser!(u16).range(1..=MAX_FUNCTIONS as i64))]
+        count: u16,
+    },
+}
+
+impl Options {
+    /// Returns what begins an invocation: what was asked for, and hints if there is
+    /// somebody who listens for them.
+    pub fn boundaries(&self) -> impl Iterator<Item = Boundary> + '_ {
+        let hints = self.hints.hint_listen.as_ref().map(|_| Boundary::Hint);
+        self.boundary.iter().copied().chain(hints)
+    }
+
+    /// Returns what tells one function from another.
+    pub fn identity(&self) -> Identity {
+        match self.identity {
+            Some(identity) => identity,
+            None if self.cgroup.is_empty() => Identity::Comm,
+            None => Identity::Cgroup,
+        }
+    }
+
+    /// Returns the options that the program was started with. Ends it with a sentence
+    /// if they are wrong, contradict each other, or one of them would have no effect.
+    pub fn from_command_line() -> Self {
+        Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// As [`from_command_line`](Self::from_command_line), of any arguments; the first is
+    /// the program's name.
+    ///
+    /// # Errors
+    ///
+    /// They are wrong; the error says what, and how.
+    pub fn from_arguments<T>(arguments: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
+    where
+        T: Into<OsString> + Clone,
+    {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let options = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut command))?;
+        match effects::without_effect(&options, &command, &matches) {
+            Some(sentence) => Err(command.error(ErrorKind::ArgumentConflict, sentence)),
+            None => Ok(options),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The program: puts the kernel half into the kernel, tunes its slice
+//! from the arrivals that it reports, switches fair-only mode, and serves
+//! statistics. The decisions themselves are in `sfs_policy`.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::mem::MaybeUninit;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{anyhow, Context, Result};
+use clap::CommandFactory;
+use tracing::{debug, error, info, warn};
+
+use crate::control::Control;
+use crate::exit::{End, Failure, Status};
+use crate::hints::HintListener;
+use crate::history::History;
+use crate::options::{Command, Options};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::{boundary, history, learn, logging, note, preflight, service, stats, version, NAME};
+
+/// Does what the command line says. Returns how the program ends.
+pub fn run() -> ExitCode {
+    let options = Options::from_command_line();
+    logging::init(options.verbose);
+    match execute(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { status, error }) => {
+            if let Some(error) = error {
+                note(&format!("{NAME}: {error:#}"));
+            }
+            ExitCode::from(status as u8)
+        }
+    }
+}
+
+fn execute(options: &Options) -> Result<(), Failure> {
+    match &options.command {
+        Some(Command::Hint(hint)) => return Ok(hint.run()?),
+        Some(Command::Functions { count }) => {
+            return Ok(learn::print_functions((*count).into())?);
+        }
+        None => {}
+    }
+    if options.version {
+        writeln!(io::stdout(), "{NAME} {}", version()).context("cannot print the version")?;
+        return Ok(());
+    }
+    if options.help_stats {
+        return Ok(stats::describe(&mut io::stdout())?);
+    }
+    if let Some(shell) = options.completions {
+        return Ok(print_completions(shell)?);
+    }
+
+    let signals = Signals::block()?;
+    if let Some(interval) = options.monitor {
+        return Ok(monitor_until_signalled(interval, &signals)?);
+    }
+    schedule(options, &signals)
+}
+
+/// Prints by way of a buffer, since clap_complete panics where writing fails.
+fn print_completions(shell: clap_complete::Shell) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Options::command(), NAME, &mut script);
+    match io::stdout().write_all(&script) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context("cannot print the completion script"),
+    }
+}
+
+/// Loads the scheduler and stays until a signal or the kernel ends it; loads it
+/// again when the kernel asks for that (CPU hotplug).
+fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
+    let settings = options.settings()?;
+    preflight::check()?;
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let arguments = arguments.join(OsStr::new(" "));
+    info!("{NAME} {} {}", version(), arguments.display());
+    preflight::warn_of_limits(options.partial);
+    boundary::warn_of_contradictions(options.unit, &options.boundary);
+    if let Some(interval) = options.stats {
+        std::thread::spawn(move || {
+            if let Err(error) = stats::monitor(interval, |why| debug!("{why}")) {
+                warn!("no more statistics are printed: {error:#}");
+            }
+        });
+    }
+    if !preflight::wait_for_the_last_one(signals)? {
+        return Ok(());
+    }
+    let mut history = History::open();
+    if !wait_after_ejections(&history, signals)? {
+        return Ok(());
+    }
+    let mut hints = options.hints.listen()?;
+    loop {
+        let (end, result) = load_and_serve(&settings, &mut history, signals, &mut hints);
+        let now = history::now();
+        history.end(now, end);
+        if end == End::Hotplug && result.is_ok() {
+            info!("the kernel asks for a restart (CPU hotplug)");
+            service::reloading();
+            continue;
+        }
+        return conclude(end, result, history.ejections(now));
+    }
+}
+
+/// Loads the scheduler once, and stays until it ends. Returns how it has ended, and the
+/// error, if it is one.
+fn load_and_serve(
+    settings: &Settings,
+    history: &mut History,
+    signals: &Signals,
+    hints: &mut Option<HintListener>,
+) -> (End, Result<()>) {
+    let last_end = history.last_end();
+    let past = history.begin(history::now(), service::is_supervised());
+    let mut object = MaybeUninit::uninit();
+    let mut control = match Control::start(settings, &past, &mut object) {
+        Ok(control) => control,
+        Err(error) => return (End::Failed, Err(error)),
+    };
+    control.remember(last_end, history.ejections(history::now()));
+    service::ready("scheduling");
+    control.run(signals, hints)
+}
+
+/// Turns the end of the last scheduler into that of the program. `ejections`: so many of
+/// late, this one among them.
+fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failure> {
+    let failure = |status, error| Err(Failure { status, error });
+    if end.is_ejection() && ejections >= history::MOST_EJECTIONS {
+        if let Err(why) = result {
+            note(&format!("{NAME}: {why:#}"));
+        }
+        error!(
+            "the kernel has ejected scx_sfs {ejections} times within an hour: the service is left \
+             stopped; find the cause (docs/runbook.md) before you start it again"
+        );
+        return failure(Status::GivenUp, None);
+    }
+    match (result, end.status()) {
+        (Ok(()), Status::Stopped) => Ok(()),
+        (Ok(()), Status::Unloaded) => failure(
+            Status::Unloaded,
+            Some(anyhow!("somebody else has unloaded the scheduler")),
+        ),
+        (result, status) => failure(status, result.err()),
+    }
+}
+
+/// A service that was ejected pauses before it loads again, a program that somebody starts
+/// does not. Returns false if it was asked to stop meanwhile.
+fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
+    let now = history::now();
+    let pause = history.pause(now);
+    if pause.is_zero() || !service::is_supervised() {
+        return Ok(true);
+    }
+    warn!(
+        "the kernel has ejected scx_sfs {} times within the hour: waits {} s before it loads",
+        history.ejections(now),
+        pause.as_secs()
+    );
+    service::starting("waits after an ejection", pause);
+    Ok(!signals.wait(pause)?)
+}
+
+fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
+    let say = |why: &str| note(&format!("{NAME}: {why}"));
+    let monitor = std::thread::spawn(move || stats::monitor(interval, say));
+    while !signals.wait(Duration::from_millis(200))? {
+        if monitor.is_finished() {
+            return monitor
+                .join()
+                .unwrap_or_else(|_| anyhow::bail!("the monitor has died"));
+        }
+    }
+    Ok(())
+}

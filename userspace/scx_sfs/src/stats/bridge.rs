@@ -1,0 +1,177 @@
+//! How readers of statistics, each with a thread of its own, ask the control loop.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::requests::{reader, Answer, Request};
+use super::server::Server;
+
+/// A request, and where its answer goes.
+type Asked = (Request, SyncSender<Answer>);
+
+/// Where readers ask and the control loop answers. A poll can wait for requests, which it
+/// cannot for a channel alone.
+pub struct Desk {
+    asked: Receiver<Asked>,
+    asker: Asker,
+}
+
+/// A reader's end of it.
+#[derive(Clone)]
+struct Asker {
+    queue: Sender<Asked>,
+    wake: Arc<EventFd>,
+}
+
+impl Asker {
+    /// Waits for the control loop's answer.
+    fn ask(&self, what: Request) -> Result<Answer> {
+        const GONE: &str = "the control loop has ended";
+        let (answer, answered) = sync_channel(1);
+        // The descriptor is written to once the request can be taken, so that none is lost.
+        self.queue.send((what, answer)).context(GONE)?;
+        self.wake.write(1).context("cannot wake the control loop")?;
+        answered.recv().context(GONE)
+    }
+}
+
+impl Desk {
+    /// # Errors
+    ///
+    /// There are no more file descriptors.
+    pub fn new() -> Result<Self> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let wake = EventFd::from_value_and_flags(0, flags)
+            .context("cannot make a descriptor for statistics")?;
+        let (queue, asked) = channel();
+        let wake = Arc::new(wake);
+        Ok(Self {
+            asked,
+            asker: Asker { queue, wake },
+        })
+    }
+
+    /// Answers those who have asked.
+    fn answer(&self, answer: impl Fn(Request) -> Answer) {
+        // Cleared first: what comes in between is answered now, and the next time finds
+        // nothing.
+        let _ = self.asker.wake.read();
+        for (what, reader) in self.asked.try_iter() {
+            // A reader that has gone meanwhile does not want the answer.
+            let _ = reader.send(answer(what));
+        }
+    }
+}
+
+/// Where clients of every scheduler of the family look for one.
+const SOCKET: &str = "/var/run/scx/root/stats";
+
+/// The statistics server, and how the control loop hears of requests.
+pub struct StatsBridge {
+    desk: Desk,
+    // Ends when it is dropped.
+    _server: Server,
+}
+
+impl StatsBridge {
+    /// Starts the server at the path that all scx schedulers use; only this user can
+    /// connect.
+    ///
+    /// # Errors
+    ///
+    /// Its socket cannot be made.
+    pub fn launch() -> Result<Self> {
+        let desk = Desk::new()?;
+        let asker = desk.asker.clone();
+        let new_reader = move || {
+            let asker = asker.clone();
+            reader(move |what| asker.ask(what))
+        };
+        let server =
+            Server::launch(Path::new(SOCKET), new_reader).context("cannot serve statistics")?;
+        Ok(Self {
+            desk,
+            _server: server,
+        })
+    }
+
+    /// Answers the readers that have asked.
+    pub fn answer(&self, answer: impl Fn(Request) -> Answer) {
+        self.desk.answer(answer);
+    }
+}
+
+impl AsFd for StatsBridge {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.desk.asker.wake.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+    use std::thread;
+    use std::time::Duration;
+
+    /// Far more than a request takes, on any machine.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn is_asked(desk: &Desk, timeout: Duration) -> bool {
+        let mut fds = [PollFd::new(desk.asker.wake.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::try_from(timeout).unwrap()).unwrap() > 0
+    }
+
+    fn functions(_: Request) -> Answer {
+        Answer::Functions(Vec::new())
+    }
+
+    #[test]
+    fn every_reader_is_answered_however_they_ask() {
+        const READERS: usize = 4;
+        const EACH: usize = 500;
+        let desk = Desk::new().unwrap();
+        assert!(!is_asked(&desk, Duration::ZERO));
+        let readers: Vec<_> = (0..READERS)
+            .map(|reader| {
+                let asker = desk.asker.clone();
+                thread::spawn(move || {
+                    for i in 0..EACH {
+                        let answer = asker.ask(Request::Functions { most: 1 }).unwrap();
+                        assert!(matches!(answer, Answer::Functions(_)));
+                        if i % (reader + 2) == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        while readers.iter().any(|reader| !reader.is_finished()) {
+            if is_asked(&desk, Duration::from_millis(10)) {
+                desk.answer(functions);
+            }
+        }
+        readers
+            .into_iter()
+            .for_each(|reader| reader.join().unwrap());
+        assert!(desk.asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_reader_is_told_that_nobody_answers_any_more() {
+        let desk = Desk::new().unwrap();
+        let asker = desk.asker.clone();
+        let waiting = thread::spawn(move || {
+            let first = asker.ask(Request::Metrics).is_err();
+            (first, asker.ask(Request::Metrics).is_err())
+        });
+        assert!(is_asked(&desk, LIMIT));
+        drop(desk);
+        assert_eq!(waiting.join().unwrap(), (true, true));
+    }
+}

@@ -1,0 +1,76 @@
+//! Prints the statistics of the running scheduler.
+
+use std::io::ErrorKind;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use scx_stats::prelude::*;
+
+use super::Metrics;
+
+/// Time between two attempts to reach a scheduler that does not answer.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Prints the statistics of the running scheduler every `interval`, until
+/// standard output is closed. Waits for one as long as none answers; `say` gets to know
+/// that, and why, once each time.
+///
+/// # Errors
+///
+/// The statistics may not be read, or cannot be printed.
+pub fn monitor(interval: Duration, mut say: impl FnMut(&str)) -> Result<()> {
+    let mut server = None;
+    let mut waiting = false;
+    loop {
+        match next_metrics(&mut server) {
+            Ok(metrics) => {
+                waiting = false;
+                match metrics.print(&mut std::io::stdout()) {
+                    Err(error) if is_broken_pipe(&error) => return Ok(()),
+                    printed => printed?,
+                }
+                thread::sleep(interval);
+            }
+            Err(error) if io_kind(&error) == Some(ErrorKind::PermissionDenied) => {
+                return Err(error).context("cannot ask for statistics");
+            }
+            Err(error) => {
+                server = None;
+                if !waiting {
+                    say(&why_none(&error));
+                }
+                waiting = true;
+                thread::sleep(RETRY);
+            }
+        }
+    }
+}
+
+/// Returns what has been counted since the last time, from `server`, or from the one that
+/// is there now.
+fn next_metrics(server: &mut Option<StatsClient>) -> Result<Metrics> {
+    let connected = match server.take() {
+        Some(server) => server,
+        None => StatsClient::new().connect(None)?,
+    };
+    server.insert(connected).request("stats", Vec::new())
+}
+
+fn why_none(error: &anyhow::Error) -> String {
+    match io_kind(error) {
+        // Nothing is there, or what a scheduler has left that was killed.
+        Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            "no scx_sfs is running, waiting for one".into()
+        }
+        _ => format!("no scx_sfs answers ({error:#}), waiting for one"),
+    }
+}
+
+fn io_kind(error: &anyhow::Error) -> Option<ErrorKind> {
+    error.downcast_ref().map(std::io::Error::kind)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    io_kind(error) == Some(ErrorKind::BrokenPipe)
+}
