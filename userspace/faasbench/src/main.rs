@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match Cli::parse().execute() {
         Ok(code) => code,
         Err(error) => {
-            faasbench::output::note(&format!("faasbench: {error:#}"));
+            faas_data::output::note(&format!("faasbench: {error:#}"));
             ExitCode::FAILURE
         }
     }

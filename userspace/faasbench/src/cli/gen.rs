@@ -1,9 +1,6 @@
 //! `faasbench gen`.
 
-use super::{between, factor, load, mean_ms};
-use crate::kind::{Blocking, Work};
-use crate::output::{note, Sink};
-use crate::trace;
+use super::{between, factor, kind, load, mean_ms};
 use crate::workload::applications::Applications;
 use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
 use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
@@ -16,6 +13,9 @@ use crate::workload::table1::Table1;
 use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use anyhow::{bail, Result};
 use clap::{Args, Subcommand};
+use faas_data::kind::{Blocking, Work};
+use faas_data::output::{note, Sink};
+use faas_data::trace;
 use std::path::PathBuf;
 
 /// Functions of --popularity skewed unless --functions says otherwise.
@@ -221,10 +221,10 @@ struct IoArgs {
 struct KindArgs {
     /// What functions compute, one kind or several with commas between that they
     /// take turns at; by default the run decides
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Work>(), value_delimiter = ',', value_name = "KIND")]
     work: Vec<Work>,
     /// What functions block in, likewise
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Blocking>(), value_delimiter = ',', value_name = "KIND")]
     io_kind: Vec<Blocking>,
 }
 

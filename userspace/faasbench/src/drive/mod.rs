@@ -13,14 +13,14 @@ pub mod load;
 pub mod target;
 mod warm;
 
-use crate::progress::Progress;
 use crate::replay::clock::monotonic_ns;
 use crate::replay::{realtime, Measured};
-use crate::result::{Exit, Record};
 use crate::run::{usable_cpus, Run};
-use crate::summary::Summary;
-use crate::trace::{Invocation, Phase, Trace};
 use anyhow::{anyhow, bail, Context, Result};
+use faas_data::progress::Progress;
+use faas_data::result::{Exit, Record};
+use faas_data::summary::Summary;
+use faas_data::trace::{Invocation, Phase, Trace};
 use load::{send_all, Outcome, Request};
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn row(outcome: Outcome) -> Record {
-        let invocation = Invocation::cpu(5, "f".into(), 20);
+        let invocation = Invocation::cpu(5, "f", 20);
         record(3, &invocation, 1_000_000, &outcome)
     }
 

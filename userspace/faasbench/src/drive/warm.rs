@@ -4,8 +4,8 @@ use super::body;
 use super::load::{send_all, Outcome, Request};
 use super::target::{Place, Places};
 use crate::replay::clock::monotonic_ns;
-use crate::trace::Phase;
 use anyhow::{bail, Context, Result};
+use faas_data::trace::Phase;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

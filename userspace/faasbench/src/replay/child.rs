@@ -2,8 +2,8 @@
 
 use super::board::Slot;
 use super::clock::{monotonic_ns, thread_cpu_ns};
-use crate::trace::Phase;
 use crate::work::Worker;
+use faas_data::trace::Phase;
 
 /// Ends the process when dropped, which must happen only when what it guards
 /// has panicked: without it a panic would go on in the frames of the process

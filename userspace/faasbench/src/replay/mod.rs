@@ -25,13 +25,13 @@ pub mod realtime;
 pub mod sandbox;
 pub mod warm;
 
-use crate::kind::{Blocking, Defaults, Work};
-use crate::result::{Exit, Record};
-use crate::trace::{Invocation, Phase, Trace};
 use crate::waste::Wasted;
 use anyhow::{bail, Context, Result};
 use board::{Board, Plan, PoolCounts, State};
 use cgroup::Limits;
+use faas_data::kind::{Blocking, Defaults, Work};
+use faas_data::result::{Exit, Record};
+use faas_data::trace::{Invocation, Phase, Trace};
 use helpers::{spawn, Helpers};
 use realtime::ChildPolicy;
 use std::collections::HashMap;
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn functions_are_numbered_as_they_appear() {
-        let call = |function: &str| Invocation::cpu(0, function.into(), 1);
+        let call = |function: &str| Invocation::cpu(0, function, 1);
         let (numbers, names) = functions(&["b", "a", "b", "c"].map(call));
         assert_eq!(numbers, [0, 1, 0, 2]);
         assert_eq!(names, ["b", "a", "c"]);

@@ -11,8 +11,8 @@ use super::dispatcher::{Failure, MARGIN_NS, STEP_POLICY, STEP_WAIT};
 use super::fork::fork;
 use super::meter::Usage;
 use super::realtime::ChildPolicy;
-use crate::trace::Phase;
 use crate::work::Worker;
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 
 /// How often a fork is tried, and how long to wait in between, while the

@@ -13,10 +13,10 @@ pub mod spin;
 pub mod stream;
 pub mod text;
 
-use crate::kind::{Blocking, Work};
 use crate::replay::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use crate::replay::peer;
-use crate::trace::Phase;
+use faas_data::kind::{Blocking, Work};
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 use std::os::fd::RawFd;
 
@@ -152,11 +152,12 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faas_data::kind::Kind;
 
     #[test]
     fn every_kind_uses_the_cpu_time_asked_for() {
         let mut worker = Worker::new(None);
-        for work in Work::ALL {
+        for work in Work::ALL.iter().copied() {
             worker.prepare(work);
             let begun = thread_cpu_ns();
             let phase = Phase::Cpu {

@@ -5,8 +5,9 @@
 //! range and variance of turnaround (milliseconds, milliseconds squared) and of
 //! slowdown. The variance is that of all of them, not an estimate for more.
 
-use super::stats::{mean, nearest_rank, ratio, round, Spread, Stats};
-use super::{Measure, Rte};
+use super::Rte;
+use crate::measure::Measure;
+use crate::stats::{mean, nearest_rank, ratio, round, Spread, Stats};
 use crate::trace::Invocation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
