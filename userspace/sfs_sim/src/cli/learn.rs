@@ -1,9 +1,9 @@
 //! Options of `learned` and of its rivals.
 
 use crate::policy::Settings;
-use crate::trace;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
+use faas_data::trace::{Invocation, Trace};
 use sfs_policy::learn;
 use std::path::PathBuf;
 
@@ -75,8 +75,8 @@ impl LearnArgs {
             }
         }
         if let Some(file) = &self.learn_from {
-            let earlier = trace::read(file)?;
-            let completion = |one: &trace::Invocation| (one.function.clone(), one.service_us());
+            let earlier = Trace::read(file)?.invocations;
+            let completion = |one: &Invocation| (one.function.clone(), one.service_us());
             settings.history = earlier.iter().map(completion).collect();
         }
         let (mechanics, learn) = (&mut settings.mechanics, &mut settings.learn);

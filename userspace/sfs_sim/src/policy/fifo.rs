@@ -2,7 +2,7 @@
 //! longest, and stays with it until it ends or blocks.
 
 use super::{JobId, Policy};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -12,7 +12,7 @@
 //! move at any time.
 
 use super::{JobId, Policy};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::{self, Attained, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -3,7 +3,7 @@
 
 use super::pool::Pool;
 use super::{JobId, Policy};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::Time;
 
 /// The policy `ps`.

@@ -20,7 +20,7 @@
 
 use super::pool::Pool;
 use super::{JobId, Policy, Settings};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::{Time, PER_NS};
 use sfs_policy::{Config, Controller, Mode, OverloadPolicy};
 use std::cmp::Reverse;

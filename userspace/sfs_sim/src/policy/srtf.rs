@@ -6,7 +6,7 @@
 //! (Grosof, Scully & Harchol-Balter 2018). It knows what no scheduler can.
 
 use super::{JobId, Policy};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

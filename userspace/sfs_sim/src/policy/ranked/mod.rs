@@ -24,7 +24,7 @@
 pub mod rule;
 
 use super::{JobId, Policy, Settings};
-use crate::engine::Job;
+use crate::job::Job;
 use crate::time::{Time, PER_NS, PER_US};
 use rule::Rule;
 use sfs_policy::learn::buckets::start_ns;
