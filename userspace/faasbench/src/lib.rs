@@ -10,7 +10,9 @@
 //!
 //! The formats, and what their words mean, are [`faas_data`]'s.
 
+pub mod channel;
 pub mod cli;
+pub mod clock;
 pub mod convert;
 pub mod drive;
 pub mod fib;

@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use faasbench::cli::Cli;
-use faasbench::replay::{dispatcher, keeper, peer, DISPATCH, KEEP, PEER};
+use faasbench::replay::setup::{DISPATCH, KEEP, PEER};
+use faasbench::replay::{dispatcher, keeper, peer};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

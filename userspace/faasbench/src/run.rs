@@ -1,7 +1,8 @@
 //! The `run` command: sets the scheduler up, replays, writes what came out.
 
 use crate::replay::cgroup::Layout;
-use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
+use crate::replay::setup::{Sandboxes, Setup};
+use crate::replay::{self, realtime, Measured};
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
 use crate::waste::Watch;
 use anyhow::{bail, Context, Result};

@@ -1,9 +1,8 @@
 //! Warm-up: a platform is ready when each of its workers has served a request.
 
-use super::body;
-use super::load::{send_all, Outcome, Request};
+use super::load::{body, send_all, Outcome, Request};
 use super::target::{Place, Places};
-use crate::replay::clock::monotonic_ns;
+use crate::clock::monotonic_ns;
 use anyhow::{bail, Context, Result};
 use faas_data::trace::Phase;
 use std::sync::atomic::AtomicU64;

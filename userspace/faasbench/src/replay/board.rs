@@ -113,6 +113,15 @@ impl Board {
         self.words[word].store(value, Relaxed);
     }
 
+    /// Opens the board in the open file with the number `board`, which the
+    /// supervisor handed down; none if there is no such board.
+    pub fn inherited(board: &str) -> Option<Self> {
+        let fd = board.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
+        // SAFETY: the supervisor left this file open for us; if it did not, the
+        // calls on it fail. Nothing in this process closes it.
+        Self::open(unsafe { BorrowedFd::borrow_raw(fd) }).ok()
+    }
+
     /// Maps the board in a file that [`Board::create`] made.
     ///
     /// # Errors

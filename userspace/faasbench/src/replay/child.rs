@@ -1,7 +1,7 @@
 //! What the process of one invocation does. It was forked without exec.
 
 use super::board::Slot;
-use super::clock::{monotonic_ns, thread_cpu_ns};
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::work::Worker;
 use faas_data::trace::Phase;
 

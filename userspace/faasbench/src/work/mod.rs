@@ -8,13 +8,13 @@
 pub mod fib;
 pub mod file;
 pub mod pace;
+pub mod pipe;
 pub mod primes;
 pub mod spin;
 pub mod stream;
 pub mod text;
 
-use crate::replay::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
-use crate::replay::peer;
+use crate::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use faas_data::kind::{Blocking, Work};
 use faas_data::trace::Phase;
 use nix::errno::Errno;
@@ -31,7 +31,7 @@ pub struct Worker {
     json: Option<text::Json>,
     markdown: Option<text::Markdown>,
     sentiment: Option<text::Sentiment>,
-    /// Where [`peer`] takes orders.
+    /// Where the peer takes orders: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
     blocked_ns: u64,
@@ -140,7 +140,7 @@ impl Worker {
                 sleep_until(until_ns);
                 Ok(())
             }
-            Blocking::Pipe => peer::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
+            Blocking::Pipe => pipe::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
             Blocking::File => {
                 self.used_files = true;
                 self.file.sync_until(until_ns, monotonic_ns)
