@@ -35,7 +35,7 @@ use crate::measure::{shortest, Measure};
 use crate::result::Record;
 use crate::stats::{self, mean, nearest_rank, ratio, Ms, Stats};
 use crate::trace::{offered_load, Invocation, Trace};
-use groups::{Function, Group, Jitter};
+use groups::{Function, Group, Jitter, Rte};
 use serde::{Deserialize, Serialize};
 use series::{ByService, OverTime};
 use slice::SliceLog;
@@ -236,17 +236,6 @@ pub struct SandboxInfo {
     /// `nested` if the cgroups of a function are in one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_layout: Option<String>,
-}
-
-/// Run-time effectiveness: uncontended duration / turnaround.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Rte {
-    /// The mean.
-    pub mean: f64,
-    /// Share of invocations with 0.95 or more.
-    pub at_least_095: f64,
-    /// Share of invocations with less than 0.2.
-    pub below_02: f64,
 }
 
 /// Context switches for one invocation, on average.

@@ -7,8 +7,8 @@
 use super::ranked::rule::{Learned as Tables, Rule};
 use super::ranked::Ranked;
 use super::sfs::Sfs;
-use super::{JobId, Policy, Settings};
-use crate::job::Job;
+use super::{Policy, Settings};
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_NS};
 use faas_data::trace::Invocation;
 

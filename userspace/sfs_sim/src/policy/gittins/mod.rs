@@ -13,8 +13,8 @@
 
 pub mod index;
 
-use super::{JobId, Policy};
-use crate::job::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_US};
 use faas_data::trace::Invocation;
 use index::Index;

@@ -1,6 +1,6 @@
 //! Where the tables come from.
 
-use super::JobId;
+use crate::job::JobId;
 use crate::policy::Settings;
 use faas_data::trace::Invocation;
 use sfs_policy::learn::buckets::{bucket, BUCKETS};
