@@ -2,10 +2,10 @@
 //! size of 10,000.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
-use faasbench::result::{Exit, Record};
-use faasbench::scheduler::Status;
-use faasbench::summary::{summarise, SchedulerInfo, Setting};
-use faasbench::trace::{Invocation, Trace};
+use faas_data::result::{Exit, Record};
+use faas_data::summary::Status;
+use faas_data::summary::{summarise, SchedulerInfo, Setting};
+use faas_data::trace::{Invocation, Trace};
 use faasbench::workload::arrivals::{Arrivals, Bursts};
 use faasbench::workload::distribution::{ByDuration, Distribution, Lognormal};
 use faasbench::workload::functions::{Functions, Popularity};

@@ -5,17 +5,17 @@ mod drive;
 mod gen;
 mod sandbox;
 
-use crate::input;
-use crate::kind::{Blocking, Defaults, Work};
-use crate::output::{note, print, Sink};
 use crate::report;
-use crate::result;
 use crate::run::{check_name, Run};
-use crate::scheduler::{kernel_release, row_name, Scheduler, Status};
-use crate::summary::{json, summarise, SchedulerInfo, Setting, Summary};
-use crate::trace::Trace;
+use crate::scheduler::{kernel_release, row_name, Scheduler};
 use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use faas_data::kind::{Blocking, Defaults, Kind, Work};
+use faas_data::output::{note, print, Sink};
+use faas_data::result;
+use faas_data::summary::{json, summarise, SchedulerInfo, Setting, Status, Summary};
+use faas_data::trace::Trace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -122,10 +122,10 @@ struct RunArgs {
 #[derive(Debug, Args)]
 struct KindArgs {
     /// What cpu phases do that do not say so themselves, as cpu:5000@fib
-    #[arg(long, value_enum, default_value_t = Work::Spin, value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Work>(), default_value_t = Work::Spin, value_name = "KIND")]
     work: Work,
     /// What io phases do that do not say so themselves, as io:5000@pipe
-    #[arg(long, value_enum, default_value_t = Blocking::Sleep, value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Blocking>(), default_value_t = Blocking::Sleep, value_name = "KIND")]
     io_kind: Blocking,
 }
 
@@ -191,6 +191,14 @@ struct ReportArgs {
     /// of the program's own
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
+}
+
+/// A kind of phase by its name; the help says what each is.
+fn kind<K: Kind>() -> impl TypedValueParser<Value = K> {
+    let known = K::ALL
+        .iter()
+        .map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
+    PossibleValuesParser::new(known).try_map(|name| K::parse(&name))
 }
 
 fn load(text: &str) -> Result<f64, String> {
@@ -280,7 +288,7 @@ fn finish(summary: &Summary) -> Result<ExitCode> {
 
 /// The main numbers of a summary.
 fn one_line(summary: &Summary) -> String {
-    let ms = |stats: Option<crate::summary::stats::Stats>| {
+    let ms = |stats: Option<faas_data::stats::Stats>| {
         stats.map_or_else(|| "-".to_string(), |stats| format!("{:.1}", stats.mean))
     };
     format!(
@@ -297,10 +305,7 @@ fn one_line(summary: &Summary) -> String {
 fn summarize(args: SummarizeArgs) -> Result<()> {
     let trace = Trace::read(&args.trace)?;
     let records = match &args.result {
-        Some(path) => {
-            let bytes = input::read(path)?;
-            result::parse(&path.display().to_string(), &bytes, &trace.invocations)?
-        }
+        Some(path) => result::read(path, &trace.invocations)?,
         None => Vec::new(),
     };
     let sink = Sink::open(&args.output)?;

@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use faasbench::cli::Cli;
-use faasbench::replay::{dispatcher, keeper, peer, DISPATCH, KEEP, PEER};
+use faasbench::replay::setup::{DISPATCH, KEEP, PEER};
+use faasbench::replay::{dispatcher, keeper, peer};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
     match Cli::parse().execute() {
         Ok(code) => code,
         Err(error) => {
-            faasbench::output::note(&format!("faasbench: {error:#}"));
+            faas_data::output::note(&format!("faasbench: {error:#}"));
             ExitCode::FAILURE
         }
     }

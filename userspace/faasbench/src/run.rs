@@ -1,17 +1,18 @@
 //! The `run` command: sets the scheduler up, replays, writes what came out.
 
-use crate::kind::Defaults;
-use crate::output::{note, print, Output};
-use crate::progress::Progress;
 use crate::replay::cgroup::Layout;
-use crate::replay::{self, realtime, Measured, Sandboxes, Setup};
-use crate::result::{self, Record};
-use crate::scheduler::{kernel_release, open_log, Scheduler, Session, Status};
-use crate::summary::slice::SliceLog;
-use crate::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Summary};
-use crate::trace::Trace;
+use crate::replay::setup::{Sandboxes, Setup};
+use crate::replay::{self, realtime, Measured};
+use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
 use crate::waste::Watch;
 use anyhow::{bail, Context, Result};
+use faas_data::kind::Defaults;
+use faas_data::output::{note, print, Output};
+use faas_data::progress::Progress;
+use faas_data::result::{self, Record};
+use faas_data::summary::slice::SliceLog;
+use faas_data::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Status, Summary};
+use faas_data::trace::Trace;
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -243,7 +244,7 @@ pub(crate) fn usable_cpus() -> Result<u32> {
 /// If it is empty, hidden or has a slash.
 pub fn check_name(name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|base| base == name);
-    if !plain || name.starts_with('.') || !crate::input::is_name(name) {
+    if !plain || name.starts_with('.') || !faas_data::input::is_name(name) {
         return Err("want a name such as scx_sfs-2: no slash, space, comma or leading dot".into());
     }
     Ok(name.to_string())

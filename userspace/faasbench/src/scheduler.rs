@@ -1,12 +1,12 @@
 //! How the machine is set up for each scheduler: a policy of the children, or
 //! a sched_ext scheduler that is started before and stopped after the replay.
 
-use crate::output::Output;
 use crate::replay::realtime::ChildPolicy;
 use anyhow::{bail, Context, Result};
+use faas_data::output::Output;
+use faas_data::summary::Status;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -22,25 +22,11 @@ pub const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a scheduler may take to exit after SIGINT.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-const POLL: Duration = Duration::from_millis(50);
+/// The environment variable that has scx_sfs print S and the mode, if it is `true`
+/// ([`faas_data::summary::slice`]). Other schedulers do not know it and need not.
+const ASK: &str = "SCX_SFS_LOG_SLICE";
 
-/// How a scheduler did apart from the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// It was there from the first arrival to the last completion.
-    Ok,
-    /// It did not load: nothing was measured.
-    NotLoaded,
-    /// It was gone before the last completion: the rest ran under EEVDF.
-    Ejected,
-    /// It was loaded anew during the replay.
-    Reloaded,
-    /// It measured well, but did not exit with 0 on SIGINT.
-    BadExit,
-    /// The machine crashed, hung or was given up: nothing came back from it.
-    Lost,
-}
+const POLL: Duration = Duration::from_millis(50);
 
 /// What the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +202,7 @@ impl Session {
         let mut command = Command::new(program);
         command
             .args(args)
-            .env(crate::summary::slice::ASK, "true")
+            .env(ASK, "true")
             .stdin(Stdio::null())
             .stdout(output(&log).context("cannot keep the scheduler's output")?)
             .stderr(output(&log).context("cannot keep the scheduler's output")?);

@@ -3,9 +3,9 @@
 //! Another program watches, `sfs_waste`: what it needs would make each fork of this one
 //! slower.
 
-use crate::output::note;
-use crate::trace::Trace;
 use anyhow::{bail, Context, Result};
+use faas_data::output::note;
+use faas_data::trace::Trace;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -140,10 +140,10 @@ fn memory(trace: &Trace, cpus: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Invocation;
+    use faas_data::trace::Invocation;
 
     fn trace(count: u64) -> Trace {
-        let call = |i| Invocation::cpu(i * 1000, "f".into(), 3000);
+        let call = |i| Invocation::cpu(i * 1000, "f", 3000);
         Trace {
             name: "t".into(),
             sha256: String::new(),

@@ -111,8 +111,8 @@ fn every_workload_can_be_generated_with_every_option() {
         for option in options {
             let common = "--invocations 60 --cpus 3 --load 0.7 --scale 0.1 --seed 5";
             let text = place.succeed(&format!("gen {workload} {common} {option}"));
-            let made = faasbench::trace::parse("t", text.as_bytes()).unwrap();
-            let load = faasbench::trace::offered_load(&made, 3).unwrap();
+            let made = faas_data::trace::parse("t", text.as_bytes()).unwrap();
+            let load = faas_data::trace::offered_load(&made, 3).unwrap();
             assert_eq!(made.len(), 60);
             assert!((load - 0.7).abs() < 1e-3, "{workload} {option}: {load}");
         }
@@ -140,7 +140,7 @@ fn applications_bring_their_classes_along() {
     let place = Place::new();
     let gen = "gen classes --cpus 2 --invocations 200";
     let made = place.succeed(gen);
-    let made = faasbench::trace::parse("t", made.as_bytes()).unwrap();
+    let made = faas_data::trace::parse("t", made.as_bytes()).unwrap();
     assert!(made.iter().all(|one| one.class.is_some()));
     place.write(
         "own.csv",
@@ -514,10 +514,10 @@ fn within_seconds(seconds: u64, condition: impl Fn() -> bool) -> bool {
 
 /// Checks what is sure on any machine, however busy.
 fn check_result(place: &Place, name: &str, forked: bool) {
-    let trace = faasbench::trace::Trace::read(&place.path("t.csv")).unwrap();
+    let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
     let file = format!("out/{name}.csv");
     let text = place.read(&file);
-    let records = faasbench::result::parse(&file, text.as_bytes(), &trace.invocations).unwrap();
+    let records = faas_data::result::parse(&file, text.as_bytes(), &trace.invocations).unwrap();
     assert_eq!(records.len(), 4);
     for (record, invocation) in records.iter().zip(&trace.invocations) {
         let (start, end) = record.completed().unwrap();
@@ -547,7 +547,7 @@ fn check_result(place: &Place, name: &str, forked: bool) {
     }
 }
 
-fn io_us(invocation: &faasbench::trace::Invocation) -> u64 {
+fn io_us(invocation: &faas_data::trace::Invocation) -> u64 {
     invocation.uncontended_us() - invocation.service_us()
 }
 

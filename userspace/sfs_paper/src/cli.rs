@@ -7,6 +7,7 @@ use crate::plan::Size;
 use crate::write;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
+use faas_data::output::Output;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -247,7 +248,7 @@ fn markdown(args: &MarkdownArgs) -> Result<ExitCode> {
             figures.display()
         );
     }
-    write::whole(path, filled.as_bytes())?;
+    Output::create(path)?.commit(filled.as_bytes())?;
     say(&format!("{count} figures filled into {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }

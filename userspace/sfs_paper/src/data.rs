@@ -1,82 +1,13 @@
-//! What was measured, read back from a setting's folder: summaries (format
-//! `faasbench.summary/1`), results and the trace.
+//! What was measured, read back from a setting's folder: the trace, summaries and
+//! results, in the formats of [`faas_data`].
 
-use crate::plan::Setting;
+use crate::plan::{Setting, Source};
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use faas_data::measure::{shortest, Measure};
+use faas_data::result::{self, Record};
+use faas_data::summary::{json, Status, Summary};
+use faas_data::trace::{Invocation, Trace};
 use std::path::Path;
-
-/// What of a summary the figures use.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Summary {
-    /// The scheduler and how it did.
-    pub scheduler: Scheduler,
-    /// How its CPUs were made.
-    pub accel: String,
-    /// Release of the kernel.
-    pub kernel: String,
-    /// The trace.
-    pub trace: TraceInfo,
-}
-
-/// The part on the trace.
-#[derive(Debug, Clone, Deserialize)]
-pub struct TraceInfo {
-    /// The load really offered.
-    pub offered_load: Option<f64>,
-}
-
-/// The part on the scheduler.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Scheduler {
-    /// Its version.
-    pub version: String,
-    /// `ok`, or what went wrong.
-    pub status: String,
-    /// How it went wrong.
-    pub detail: String,
-}
-
-/// One invocation, measured. Times in microseconds.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Record {
-    /// Its place in the trace, from 0.
-    pub id: usize,
-    /// Its function.
-    pub function: String,
-    /// Its arrival.
-    pub arrival_us: u64,
-    /// When it first ran, if it did.
-    pub start_us: Option<u64>,
-    /// When it was through, if it was.
-    pub end_us: Option<u64>,
-    /// CPU time that it needs.
-    pub service_us: u64,
-    /// How often it gave its CPU up.
-    pub voluntary_switches: u64,
-    /// How often its CPU was taken away.
-    pub involuntary_switches: u64,
-}
-
-/// One invocation as the trace has it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Invocation {
-    /// Its arrival in microseconds.
-    pub arrival_us: u64,
-    /// Its steps, as `io:20000;cpu:150000`.
-    pub phases: String,
-    /// LS or LD, where the workload has classes.
-    #[serde(default)]
-    pub class: Option<String>,
-}
-
-impl Invocation {
-    /// Its turnaround on an idle machine in microseconds: all its steps.
-    pub fn uncontended_us(&self) -> u64 {
-        let step = |step: &str| step.split_once(':')?.1.parse::<u64>().ok();
-        self.phases.split(';').filter_map(step).sum()
-    }
-}
 
 /// One row of a setting: a scheduler and what it did.
 #[derive(Debug, Clone)]
@@ -85,19 +16,26 @@ pub struct Run {
     pub name: String,
     /// Its summary.
     pub summary: Summary,
-    /// What it measured, by id; empty if nothing was.
+    /// What it recorded, by id; empty if nothing was measured.
     pub records: Vec<Record>,
+    /// What is computed of those that completed successfully, by id.
+    pub measures: Vec<Measure>,
 }
 
 impl Run {
-    /// Whether it is a simulation.
-    pub fn is_simulated(&self) -> bool {
-        self.summary.accel == "simulated"
+    /// A row from its files' content; `records` are those of `trace`, or none.
+    pub fn new(name: &str, summary: Summary, records: Vec<Record>, trace: &[Invocation]) -> Self {
+        Self {
+            name: name.to_string(),
+            summary,
+            measures: Measure::all(&records, trace),
+            records,
+        }
     }
 
     /// Its name for tables and legends.
     pub fn label(&self) -> String {
-        let mark = if self.is_simulated() {
+        let mark = if self.summary.is_simulated() {
             " (simulated)"
         } else {
             ""
@@ -108,8 +46,23 @@ impl Run {
     /// What went wrong with it.
     pub fn trouble(&self) -> Option<String> {
         let scheduler = &self.summary.scheduler;
-        (scheduler.status != "ok")
-            .then(|| format!("{}: {} ({})", self.name, scheduler.status, scheduler.detail))
+        (scheduler.status != Status::Ok).then(|| {
+            let (status, detail) = (scheduler.status, &scheduler.detail);
+            format!("{}: {status} ({detail})", self.name)
+        })
+    }
+
+    /// The records of those that completed successfully.
+    pub fn completed(&self) -> impl Iterator<Item = &Record> {
+        let completed = |one: &&Record| one.completed().is_some();
+        self.records.iter().filter(completed)
+    }
+
+    /// Turnarounds in milliseconds of those that completed and that `keep`
+    /// holds of.
+    pub fn turnarounds_ms(&self, keep: impl Fn(&Measure) -> bool) -> Vec<f64> {
+        let kept = self.measures.iter().filter(|one| keep(one));
+        kept.map(Measure::turnaround_ms).collect()
     }
 }
 
@@ -122,6 +75,8 @@ pub struct Measured {
     pub cpus: u32,
     /// Its trace.
     pub trace: Vec<Invocation>,
+    /// For each invocation of the trace, whether it is short.
+    pub short: Vec<bool>,
     /// Its rows.
     pub runs: Vec<Run>,
     /// What the loader printed, of rows that have a log.
@@ -129,30 +84,38 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// A setting with its trace, without rows.
+    pub fn new(setting: &Setting, trace: Vec<Invocation>) -> Self {
+        Self {
+            title: setting.title.clone(),
+            cpus: setting.cpus,
+            short: shortest(&trace),
+            trace,
+            runs: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
+
     /// Reads `setting` from `folder`.
     ///
     /// # Errors
-    /// If a row is missing or a file is not as its format says.
+    /// If a row is missing, a file is not as its format says, or a result is not
+    /// of the setting's trace.
     pub fn read(folder: &Path, setting: &Setting) -> Result<Self> {
-        let mut runs = Vec::new();
-        let mut logs = Vec::new();
+        let trace = match &setting.source {
+            Source::Generated { workload, .. } => format!("{workload}.trace.csv"),
+            Source::Fc { .. } => "fc.csv".to_string(),
+        };
+        let trace = Trace::read(&folder.join(trace))?.invocations;
+        let mut measured = Self::new(setting, trace);
         for row in &setting.rows {
-            runs.push(read_run(folder, row.name)?);
+            let run = read_run(folder, row.name, &measured.trace)?;
+            measured.runs.push(run);
             if let Ok(log) = std::fs::read_to_string(folder.join(format!("{}.log", row.name))) {
-                logs.push((row.name.to_string(), log));
+                measured.logs.push((row.name.to_string(), log));
             }
         }
-        let trace = match &setting.source {
-            crate::plan::Source::Generated { workload, .. } => format!("{workload}.trace.csv"),
-            crate::plan::Source::Fc { .. } => "fc.csv".to_string(),
-        };
-        Ok(Self {
-            title: setting.title.clone(),
-            cpus: setting.cpus,
-            trace: read_csv(&folder.join(trace))?,
-            runs,
-            logs,
-        })
+        Ok(measured)
     }
 
     /// A row by its name.
@@ -160,86 +123,106 @@ impl Measured {
         self.runs.iter().find(|run| run.name == name)
     }
 
-    /// The service time up to which an invocation is short, in microseconds: that
-    /// of the shortest 83 %, the paper's split.
-    pub fn short_us(&self) -> u64 {
-        let Some(run) = self.runs.iter().find(|run| !run.records.is_empty()) else {
-            return 0;
-        };
-        let mut all: Vec<u64> = run.records.iter().map(|one| one.service_us).collect();
-        all.sort_unstable();
-        all[((all.len() as f64 * 0.83).ceil() as usize).clamp(1, all.len()) - 1]
+    /// Turnarounds in milliseconds of the short invocations of a row.
+    pub fn short_ms(&self, run: &Run) -> Vec<f64> {
+        run.turnarounds_ms(|one| self.short[one.id])
     }
 
-    /// Slowdowns in the order of the trace: turnaround / uncontended duration.
-    pub fn slowdowns(&self, run: &Run) -> Vec<f64> {
-        let pair = |one: &Record| {
-            let uncontended = self.trace.get(one.id)?.uncontended_us();
-            Some((one.end_us? - one.arrival_us) as f64 / uncontended.max(1) as f64)
-        };
-        run.records.iter().filter_map(pair).collect()
+    /// Turnarounds in milliseconds of the long invocations of a row.
+    pub fn long_ms(&self, run: &Run) -> Vec<f64> {
+        run.turnarounds_ms(|one| !self.short[one.id])
     }
 }
 
-/// Turnarounds in milliseconds of those that completed and that `keep` holds of.
-pub fn turnarounds_ms(run: &Run, keep: impl Fn(&Record) -> bool) -> Vec<f64> {
-    let kept = run.records.iter().filter(|one| keep(one));
-    kept.filter_map(|one| Some((one.end_us? - one.arrival_us) as f64 / 1e3))
-        .collect()
-}
-
-fn read_run(folder: &Path, name: &str) -> Result<Run> {
+fn read_run(folder: &Path, name: &str, trace: &[Invocation]) -> Result<Run> {
     let path = folder.join(format!("{name}.json"));
-    let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("{} is missing: measure it with make paper", path.display()))?;
-    let summary =
-        serde_json::from_str(&text).with_context(|| format!("{} is no summary", path.display()))?;
+    let summary = json::read(&path)
+        .with_context(|| format!("there is no row {name}: measure it with make paper"))?;
     let path = folder.join(format!("{name}.csv"));
     let records = if path.exists() {
-        read_csv(&path)?
+        result::read(&path, trace)?
     } else {
         Vec::new()
     };
-    Ok(Run {
-        name: name.to_string(),
-        summary,
-        records,
-    })
-}
-
-fn read_csv<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Vec<T>> {
-    let cannot = || format!("cannot read {}", path.display());
-    let mut reader = csv::Reader::from_path(path).with_context(cannot)?;
-    let rows: Result<Vec<T>, csv::Error> = reader.deserialize().collect();
-    rows.with_context(cannot)
+    Ok(Run::new(name, summary, records, trace))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{row, Size};
+    use faas_data::result::HEADER;
+    use faas_data::summary::{summarise, SchedulerInfo, Setting as Ran};
 
-    #[test]
-    fn an_invocation_alone_takes_all_its_steps() {
-        let one = Invocation {
-            arrival_us: 0,
-            phases: "io:20;cpu:5;io:1".into(),
-            class: None,
+    const SIZE: Size = Size {
+        invocations: 3,
+        headline: 3,
+        cpus: 2,
+        seed: 1,
+    };
+
+    const TRACE: &str =
+        "arrival_us,function,phases\n5,f,cpu:5000@fib;io:5000@pipe\n6,f,cpu:8\n7,f,cpu:8\n";
+
+    /// The folder of a setting with this result of its only row.
+    fn read(rows: &str) -> Result<Measured> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("table1.trace.csv");
+        std::fs::write(&path, TRACE).unwrap();
+        let ran = Ran {
+            cpus: 2,
+            scheduler: SchedulerInfo {
+                name: "eevdf".into(),
+                version: "1".into(),
+                args: String::new(),
+                status: Status::BadExit,
+                detail: "why".into(),
+            },
+            kernel: "k".into(),
+            accel: "icount".into(),
+            sandbox: None,
         };
-        assert_eq!(one.uncontended_us(), 26);
+        let summary = summarise(&Trace::read(&path).unwrap(), &[], &ran, &[]);
+        let text = json::to_text(&summary).unwrap();
+        std::fs::write(dir.path().join("eevdf.json"), text).unwrap();
+        std::fs::write(dir.path().join("eevdf.csv"), format!("{HEADER}\n{rows}")).unwrap();
+        Measured::read(dir.path(), &Setting::table1(SIZE, 1.0, &[row("eevdf")]))
     }
 
     #[test]
-    fn what_did_not_complete_has_no_times() {
+    fn what_failed_is_in_no_number_and_phases_of_all_kinds_count() {
+        let rows =
+            "0,f,5,7,20005,9,5000,1,2,0,\n1,f,6,9,2006,0,8,0,0,signal:9,\n2,f,7,,,0,8,0,0,3,\n";
+        let found = read(rows).unwrap();
+        let run = &found.runs[0];
+        assert_eq!(run.completed().count(), 1);
+        assert_eq!(run.turnarounds_ms(|_| true), [20.0]);
+        // 20 ms / (5 ms of CPU time and 5 ms blocked)
+        assert_eq!(
+            (run.measures[0].slowdown, run.measures[0].rte()),
+            (2.0, 0.5)
+        );
+        assert_eq!(run.trouble().unwrap(), "eevdf: bad-exit (why)");
+    }
+
+    #[test]
+    fn a_result_that_is_wrong_or_of_another_trace_is_refused() {
+        let said = |rows| format!("{:#}", read(rows).unwrap_err());
+        let found = said("0,f,5,7,x,9,5000,1,2,0,\n");
+        assert!(found.contains("eevdf.csv:2: end `x`"), "{found}");
+        let found = said("0,f,5,7,20005,9,8,1,2,0,\n");
+        assert!(found.contains("id 0 is another invocation"), "{found}");
+    }
+
+    #[test]
+    fn a_row_that_is_missing_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("r.csv");
-        let text = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,voluntary_switches,involuntary_switches,exit\n\
-                    0,f,5,7,2005,9,8,1,2,0\n1,f,6,,,0,8,0,0,256\n";
-        std::fs::write(&path, text).unwrap();
-        let records: Vec<Record> = read_csv(&path).unwrap();
-        assert_eq!((records[0].start_us, records[1].end_us), (Some(7), None));
-        let bad = text.replace("2005", "x");
-        std::fs::write(&path, bad).unwrap();
-        let said = format!("{:#}", read_csv::<Record>(&path).unwrap_err());
-        assert!(said.contains("r.csv") && said.contains("line: 2"), "{said}");
+        std::fs::write(dir.path().join("table1.trace.csv"), TRACE).unwrap();
+        let setting = Setting::table1(SIZE, 1.0, &[row("eevdf")]);
+        let said = format!("{:#}", Measured::read(dir.path(), &setting).unwrap_err());
+        assert!(
+            said.contains("there is no row eevdf: measure it with make paper"),
+            "{said}"
+        );
     }
 }

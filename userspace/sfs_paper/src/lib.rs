@@ -15,6 +15,5 @@ pub mod data;
 pub mod figures;
 pub mod measure;
 pub mod plan;
-pub mod stats;
 pub mod table;
 pub mod write;

@@ -3,6 +3,7 @@
 use crate::data::Measured;
 use crate::figures::{Drawn, Figure};
 use anyhow::{Context, Result};
+use faas_data::output::Output;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -44,23 +45,6 @@ fn fill_folder(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measur
     Ok(())
 }
 
-/// Writes `content` to `path`, which has the old content or the new one, whatever
-/// happens on the way.
-///
-/// # Errors
-/// If it cannot be written; then it has the old content.
-pub fn whole(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let new = PathBuf::from(name);
-    std::fs::write(&new, content)
-        .and_then(|()| std::fs::rename(&new, path))
-        .inspect_err(|_| {
-            let _ = std::fs::remove_file(&new);
-        })
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
 /// The figure as Markdown; pictures are named as in its folder.
 fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
     let mut text = format!("{}\n", provenance(measured));
@@ -96,7 +80,7 @@ fn provenance(measured: &[Measured]) -> String {
     let live = measured
         .iter()
         .flat_map(|one| &one.runs)
-        .find(|run| !run.is_simulated());
+        .find(|run| !run.summary.is_simulated());
     if let Some(run) = live {
         parts.push(format!("Linux {}", run.summary.kernel));
         parts.push(run.summary.accel.clone());
@@ -178,7 +162,8 @@ fn adopt(text: &str, id: &str, folder: &Path, pictures: &Path) -> Result<String>
         let own = path.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("{id}-{own}");
         let picture = std::fs::read(&path).with_context(cannot)?;
-        whole(&pictures.join(&name), &picture).with_context(cannot)?;
+        let copy = Output::create(&pictures.join(&name)).with_context(cannot)?;
+        copy.commit(&picture).with_context(cannot)?;
         let target = base.join(&name);
         adopted = adopted.replace(&format!("({own})"), &format!("({})", target.display()));
     }
@@ -212,18 +197,6 @@ mod tests {
                 .0,
             want
         );
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_keeps_its_content() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("results.md");
-        whole(&path, b"old").unwrap();
-        // What stands in the way stands in for a full disk.
-        std::fs::create_dir(dir.path().join("results.md.new")).unwrap();
-        let said = whole(&path, b"new").unwrap_err().to_string();
-        assert!(said.contains("cannot write") && said.contains("results.md"));
-        assert_eq!(std::fs::read(&path).unwrap(), b"old");
     }
 
     #[test]

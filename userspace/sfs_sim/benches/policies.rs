@@ -3,10 +3,10 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
+use faas_data::trace::Invocation;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sfs_sim::policy::{Kind, Settings};
-use sfs_sim::trace::Invocation;
 use std::hint::black_box;
 
 const INVOCATIONS: u64 = 100_000;

@@ -8,11 +8,13 @@
 //! cargo run --release -p sfs_sim --example table1
 //! ```
 
+use faas_data::measure::shortest;
+use faas_data::stats::mean;
+use faas_data::trace::Invocation;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sfs_sim::policy::{Kind, Settings};
 use sfs_sim::simulate;
-use sfs_sim::trace::Invocation;
 
 const INVOCATIONS: usize = 10_000;
 const CPUS: u32 = 12;
@@ -64,17 +66,19 @@ fn trace(seed: u64) -> Vec<Invocation> {
 /// Mean turnaround in ms of all, the shortest 83 % by service time, the others.
 fn turnarounds(trace: &[Invocation], kind: Kind) -> [f64; 3] {
     let outcomes = simulate(trace, kind, &Settings::new(CPUS)).expect("a small trace");
-    let mut rows: Vec<(u64, u64)> = trace
-        .iter()
-        .zip(outcomes)
-        .map(|(one, outcome)| (one.service_us(), outcome.end_us() - one.arrival_us))
-        .collect();
-    rows.sort_by_key(|(service, _)| *service);
-    let (short, long) = rows.split_at(rows.len() * 83 / 100);
-    let mean = |rows: &[(u64, u64)]| {
-        rows.iter().map(|(_, us)| *us as f64 / 1e3).sum::<f64>() / rows.len() as f64
+    let short = shortest(trace);
+    let mean_of = |keep: &dyn Fn(usize) -> bool| {
+        let kept = outcomes.iter().enumerate().filter(|(id, _)| keep(*id));
+        let values: Vec<f64> = kept
+            .map(|(id, outcome)| (outcome.end_us() - trace[id].arrival_us) as f64 / 1e3)
+            .collect();
+        mean(&values).unwrap_or(f64::NAN)
     };
-    [mean(&rows), mean(short), mean(long)]
+    [
+        mean_of(&|_| true),
+        mean_of(&|id| short[id]),
+        mean_of(&|id| !short[id]),
+    ]
 }
 
 fn main() {

@@ -2,15 +2,19 @@
 
 use crate::cli::learn::LearnArgs;
 use crate::cli::shards::ShardsArgs;
-use crate::compare;
 use crate::engine::simulate_watched;
-use crate::output::Output;
 use crate::policy::{Kind, Settings};
-use crate::progress::Progress;
-use crate::result::{mean_turnaround_ms, to_csv};
-use crate::trace;
+use crate::result::records;
+use crate::{compare, durations};
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use faas_data::input::{is_name, MAX_US};
+use faas_data::measure::Measure;
+use faas_data::output::Output;
+use faas_data::progress::Progress;
+use faas_data::result::to_csv_without_waits;
+use faas_data::stats;
+use faas_data::trace::Trace;
 use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -40,7 +44,8 @@ enum Command {
     /// ratio to that of `ps` on the same trace, geometric mean over the traces;
     /// below 1 is better. Turnarounds: mean of all, of the shortest 83 % by
     /// service time, of the others, percentiles, the worst trace's 99.9th.
-    /// Slowdowns: turnaround / service time. Then the mean turnaround relative to
+    /// Slowdowns: turnaround / uncontended
+    /// duration (service time plus time blocked). Then the mean turnaround relative to
     /// `srtf`, and preemptions for each invocation.
     Compare(CompareArgs),
     /// FILTER in one queue or one for each last-level cache, on large machines
@@ -95,7 +100,7 @@ struct PolicyArgs {
     cpus: u32,
     /// sfs: fixed slice S in microseconds (1 to 10^13); S does not follow the
     /// arrivals
-    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=crate::time::MAX_US))]
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=MAX_US))]
     slice_us: Option<u64>,
     /// sfs: O, overload begins when the head of FILTER has waited O x S (above 0)
     #[arg(long, value_name = "O", default_value_t = defaults::OVERLOAD_FACTOR)]
@@ -132,27 +137,30 @@ impl Cli {
 
 fn run(args: &RunArgs) -> Result<String> {
     let settings = settings(&args.policies)?;
-    let invocations = trace::read(&args.trace)?;
+    let invocations = Trace::read(&args.trace)?.invocations;
     let name = args.name.as_deref().unwrap_or(args.policy.name());
     let cannot = || format!("cannot make the folder {}", args.out.display());
     std::fs::create_dir_all(&args.out).with_context(cannot)?;
     let output = Output::create(&args.out.join(format!("{name}.csv")))?;
-    let progress = Progress::new(name, invocations.len() as u64);
+    let progress = Progress::new(name, invocations.len() as u64, "invocations");
     let outcomes = simulate_watched(&invocations, args.policy, &settings, &|n| progress.at(n))
         .with_context(|| format!("cannot simulate {}", args.trace.display()))?;
     drop(progress);
-    output.commit(to_csv(&invocations, &outcomes).as_bytes())?;
+    let records = records(&invocations, &outcomes);
+    output.commit(to_csv_without_waits(&records).as_bytes())?;
+    let measures = Measure::all(&records, &invocations);
+    let turnarounds: Vec<f64> = measures.iter().map(Measure::turnaround_ms).collect();
     Ok(format!(
         "{name}: {} invocations, mean turnaround {:.3} ms",
         invocations.len(),
-        mean_turnaround_ms(&invocations, &outcomes)
+        stats::mean(&turnarounds).unwrap_or_default()
     ))
 }
 
 fn compare(args: &CompareArgs) -> Result<String> {
     let settings = settings(&args.policies)?;
-    let traces = args.traces.iter().map(|file| trace::read(file));
-    let traces = traces.collect::<Result<Vec<_>>>()?;
+    let read = |file: &PathBuf| Ok(Trace::read(file)?.invocations);
+    let traces: Vec<_> = args.traces.iter().map(read).collect::<Result<_>>()?;
     let rows = compare::rows(&traces, &args.policy, &settings).context("cannot simulate")?;
     let first = args.traces[0].file_stem().unwrap_or_default();
     let label = args.label.clone();
@@ -177,7 +185,7 @@ fn settings(args: &PolicyArgs) -> Result<Settings> {
     }
     settings.charge_io = args.charge_io;
     if let Some(file) = &args.durations {
-        settings.durations_us = trace::read_durations(file)?;
+        settings.durations_us = durations::read(file)?;
     }
     args.learn.apply(&mut settings)?;
     Ok(settings)
@@ -186,8 +194,7 @@ fn settings(args: &PolicyArgs) -> Result<Settings> {
 /// Checks that `name` can be a file's name.
 fn check_name(name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|base| base == name);
-    let odd = |c: char| c.is_whitespace() || c.is_control() || c == ',' || c == '"';
-    if !plain || name.starts_with('.') || name.contains(odd) {
+    if !plain || name.starts_with('.') || !is_name(name) {
         return Err("want a name such as sfs-2: no slash, space, comma or leading dot".into());
     }
     Ok(name.to_string())

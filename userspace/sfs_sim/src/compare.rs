@@ -1,13 +1,14 @@
 //! Policies side by side: what each makes of the measures that users feel,
 //! relative to processor sharing on the same trace.
 
-use crate::engine::{simulate, Outcome, SimError};
+use crate::engine::{simulate, SimError};
+use crate::job::Outcome;
 use crate::policy::{Kind, Settings};
-use crate::trace::Invocation;
+use crate::result::records;
+use faas_data::measure::{shortest, Measure};
+use faas_data::stats::{self, sorted};
+use faas_data::trace::Invocation;
 use std::fmt::Write;
-
-/// Share of the invocations that are short, in per cent, by service time.
-const SHORT_PERCENT: usize = 83;
 
 /// The columns of a comparison.
 pub const COLUMNS: [&str; 10] = [
@@ -28,7 +29,7 @@ pub const COLUMNS: [&str; 10] = [
 pub struct Measures {
     /// Mean of all.
     pub mean: f64,
-    /// Mean of the shortest 83 % by service time.
+    /// Mean of the short ones.
     pub short: f64,
     /// Mean of the others.
     pub long: f64,
@@ -36,7 +37,7 @@ pub struct Measures {
     pub p99: f64,
     /// The 99.9th percentile.
     pub p999: f64,
-    /// Mean of turnaround / service time.
+    /// Mean slowdown.
     pub slowdown: f64,
     /// The 99th percentile of that.
     pub slowdown_p99: f64,
@@ -45,29 +46,26 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Measures `outcomes` of `trace`; of an empty one all are 0.
+    /// Measures `outcomes` of `trace` by the definitions of
+    /// [`faas_data::measure`]; what there is nothing of is 0.
     pub fn of(trace: &[Invocation], outcomes: &[Outcome]) -> Self {
-        let pairs = trace.iter().zip(outcomes);
-        let row = |(one, outcome): (&Invocation, &Outcome)| {
-            let turnaround = outcome.end_us().saturating_sub(one.arrival_us) as f64;
-            (one.service_us(), turnaround)
+        let found = Measure::all(&records(trace, outcomes), trace);
+        let is_short = shortest(trace);
+        let turnarounds = |keep: &dyn Fn(usize) -> bool| {
+            let kept = found.iter().filter(|one| keep(one.id));
+            sorted(kept.map(|one| one.turnaround_us as f64).collect())
         };
-        let mut rows: Vec<(u64, f64)> = pairs.map(row).collect();
-        rows.sort_by_key(|(service, _)| *service);
-        let (short, long) = rows.split_at((rows.len() * SHORT_PERCENT).div_ceil(100));
-        let turnarounds = |rows: &[(u64, f64)]| rows.iter().map(|(_, us)| *us).collect();
-        let slowdown = |(service, us): &(u64, f64)| us / (*service).max(1) as f64;
-        let all: Vec<f64> = turnarounds(&rows);
-        let slowdowns: Vec<f64> = rows.iter().map(slowdown).collect();
+        let all = turnarounds(&|_| true);
+        let slowdowns = sorted(found.iter().map(|one| one.slowdown).collect());
         let preempted: u64 = outcomes.iter().map(|one| one.preempted).sum();
         Self {
             mean: mean(&all),
-            short: mean(&turnarounds(short)),
-            long: mean(&turnarounds(long)),
-            p99: percentile(&all, 990),
-            p999: percentile(&all, 999),
+            short: mean(&turnarounds(&|id| is_short[id])),
+            long: mean(&turnarounds(&|id| !is_short[id])),
+            p99: at(&all, 990),
+            p999: at(&all, 999),
             slowdown: mean(&slowdowns),
-            slowdown_p99: percentile(&slowdowns, 990),
+            slowdown_p99: at(&slowdowns, 990),
             preemptions: preempted as f64 / trace.len().max(1) as f64,
         }
     }
@@ -91,15 +89,11 @@ impl Measures {
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    stats::mean(values).unwrap_or_default()
 }
 
-/// The value at rank ceil(n x `per_mille` / 1000), from 1.
-fn percentile(values: &[f64], per_mille: usize) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0.0)
+fn at(sorted: &[f64], per_mille: usize) -> f64 {
+    stats::percentile(sorted, per_mille).unwrap_or_default()
 }
 
 /// 1 if both are 0: traces too small to have long ones.
@@ -171,6 +165,7 @@ pub fn header() -> String {
 mod tests {
     use super::*;
     use crate::time::PER_US;
+    use faas_data::trace::Phase;
 
     fn measures(rows: &[(u64, u64)]) -> Measures {
         let trace: Vec<Invocation> = rows
@@ -200,6 +195,19 @@ mod tests {
         assert_eq!((found.mean, found.p99), (540.0, 3000.0));
         assert_eq!((found.slowdown, found.slowdown_p99), (11.0 / 6.0, 3.0));
         assert_eq!(found.preemptions, 2.0);
+    }
+
+    #[test]
+    fn time_blocked_is_no_slowdown() {
+        let mut one = Invocation::cpu(0, "f", 10);
+        one.phases.insert(0, Phase::io(90));
+        let outcome = Outcome {
+            start: 0,
+            end: 150 * PER_US,
+            blocked: 1,
+            preempted: 0,
+        };
+        assert_eq!(Measures::of(&[one], &[outcome]).slowdown, 1.5);
     }
 
     #[test]

@@ -6,65 +6,13 @@
 //! runs. Among equals the smaller id goes first, and ids are in the order of
 //! the arrivals.
 
-use crate::policy::{ideal, JobId, Kind, Policy, Settings};
-use crate::time::{Time, MAX_US, PER_US};
-use crate::trace::{Invocation, Phase};
+use crate::job::{Job, JobId, Outcome};
+use crate::policy::{ideal, Kind, Policy, Settings};
+use crate::time::{Time, PER_US};
+use faas_data::input::MAX_US;
+use faas_data::trace::{Invocation, Phase};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// An invocation as policies see it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Job {
-    /// CPU time that it still needs in its present phase.
-    pub phase: Time,
-    /// CPU time that it has had, up to the last time it was made ready or was
-    /// preempted.
-    pub attained: Time,
-    /// CPU time that it needs in later phases.
-    pub later: Time,
-    /// How often it was preempted.
-    pub preemptions: u64,
-    /// When it first ran, or first blocked if it begins so.
-    pub start: Option<Time>,
-}
-
-impl Job {
-    /// Notes that it runs at `now`.
-    pub fn runs(&mut self, now: Time) {
-        self.start.get_or_insert(now);
-    }
-
-    /// Notes that it has had `ticks` of CPU time in its present phase.
-    pub fn charge(&mut self, ticks: Time) {
-        self.attained += ticks;
-        self.phase -= ticks;
-    }
-}
-
-/// What became of one invocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
-    /// When it first ran, or first blocked if it begins so, in ticks.
-    pub start: Time,
-    /// When it completed, in ticks.
-    pub end: Time,
-    /// How often it blocked.
-    pub blocked: u64,
-    /// How often it was preempted, where the policy has that.
-    pub preempted: u64,
-}
-
-impl Outcome {
-    /// When it first ran, in microseconds, rounded down.
-    pub fn start_us(&self) -> u64 {
-        self.start / PER_US
-    }
-
-    /// When it completed, in microseconds, rounded down.
-    pub fn end_us(&self) -> u64 {
-        self.end / PER_US
-    }
-}
 
 /// Why a trace cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -237,8 +185,8 @@ impl<'a> Engine<'a> {
         let (mut cpu, mut io) = (0, 0);
         for phase in &self.trace[index].phases[self.next_phase[index]..] {
             match phase {
-                Phase::Cpu(us) if io == 0 => cpu += us * PER_US,
-                Phase::Io(us) if cpu == 0 => io += us * PER_US,
+                Phase::Cpu { us, .. } if io == 0 => cpu += us * PER_US,
+                Phase::Io { us, .. } if cpu == 0 => io += us * PER_US,
                 _ => break,
             }
             self.next_phase[index] += 1;

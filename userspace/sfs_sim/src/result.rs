@@ -1,4 +1,4 @@
-//! Results as faasbench reads them: CSV, one row for each invocation.
+//! Results in the format of [`faas_data::result`].
 //!
 //! `start_us` is when an invocation first had a CPU or a share of one; if it
 //! begins with I/O, when that began. `cpu_us` is `service_us`: nothing costs
@@ -7,40 +7,50 @@
 //! under `srtf`, `gittins`, `las` (where sharing with equals is no preemption)
 //! and the policies by rank, its demotion under `sfs`, and 0 under `ideal`, `ps`
 //! and `fifo`.
-//! Times are rounded down to whole microseconds. `exit` is 0.
+//! Times are rounded down to whole microseconds. `exit` is 0. Run-queue waits
+//! are not known: there is no column for them.
 
-use crate::engine::Outcome;
-use crate::trace::Invocation;
-use std::fmt::Write;
+use crate::job::Outcome;
+use faas_data::result::{Exit, Record};
+use faas_data::trace::Invocation;
 
-const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
-                      voluntary_switches,involuntary_switches,exit";
-
-/// The text of the result of `trace`.
-pub fn to_csv(trace: &[Invocation], outcomes: &[Outcome]) -> String {
-    let mut text = format!("{HEADER}\n");
-    for (id, (one, outcome)) in trace.iter().zip(outcomes).enumerate() {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{id},{},{},{},{},{service},{service},{},{},0",
-            one.function,
-            one.arrival_us,
-            outcome.start_us(),
-            outcome.end_us(),
-            outcome.blocked,
-            outcome.preempted,
-            service = one.service_us(),
-        );
-    }
-    text
+/// What is to be recorded of each invocation of `trace`, in its order.
+pub fn records(trace: &[Invocation], outcomes: &[Outcome]) -> Vec<Record> {
+    let pairs = trace.iter().zip(outcomes).enumerate();
+    let record = |(id, (one, outcome)): (usize, (&Invocation, &Outcome))| Record {
+        id,
+        function: one.function.clone(),
+        arrival_us: one.arrival_us,
+        start_us: Some(outcome.start_us()),
+        end_us: Some(outcome.end_us()),
+        cpu_us: one.service_us(),
+        service_us: one.service_us(),
+        voluntary_switches: outcome.blocked,
+        involuntary_switches: outcome.preempted,
+        exit: Exit::Code(0),
+        runqueue_wait_us: None,
+    };
+    pairs.map(record).collect()
 }
 
-/// Mean turnaround in milliseconds; 0 if there is no invocation.
-pub fn mean_turnaround_ms(trace: &[Invocation], outcomes: &[Outcome]) -> f64 {
-    let turnaround = |(one, outcome): (&Invocation, &Outcome)| {
-        outcome.end_us().saturating_sub(one.arrival_us) as f64 / 1e3
-    };
-    let sum: f64 = trace.iter().zip(outcomes).map(turnaround).sum();
-    sum / trace.len().max(1) as f64
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::PER_US;
+    use faas_data::result::{parse, to_csv_without_waits};
+
+    #[test]
+    fn what_is_recorded_reads_back_as_a_result_of_the_trace() {
+        let trace = [Invocation::cpu(5, "f", 10), Invocation::cpu(6, "g", 20)];
+        let outcome = |start, end, preempted| Outcome {
+            start: start * PER_US + 7,
+            end: end * PER_US + PER_US - 1,
+            blocked: 1,
+            preempted,
+        };
+        let records = records(&trace, &[outcome(5, 15, 0), outcome(15, 35, 2)]);
+        let text = to_csv_without_waits(&records);
+        assert!(text.ends_with(",exit\n0,f,5,5,15,10,10,1,0,0\n1,g,6,15,35,20,20,1,2,0\n"));
+        assert_eq!(parse("r", text.as_bytes(), &trace).unwrap(), records);
+    }
 }

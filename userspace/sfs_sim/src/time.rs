@@ -14,10 +14,6 @@ pub const PER_NS: Time = 1 << 10;
 /// Ticks in a microsecond.
 pub const PER_US: Time = 1000 * PER_NS;
 
-/// The latest time that a simulation may reach, in microseconds: 115 days, as
-/// faasbench's formats allow.
-pub const MAX_US: u64 = 10_000_000_000_000;
-
 /// What sharing invocations have attained: in ticks / 2^[`FRACTION`], so that
 /// what a million roundings lose stays below a tick.
 pub type Attained = u128;
@@ -53,6 +49,7 @@ pub fn duration(distance: Attained, numerator: u32, denominator: u32) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faas_data::input::MAX_US;
 
     #[test]
     fn progress_and_duration_are_inverse() {

@@ -1,9 +1,9 @@
 //! Small cases, computed by hand. Times are microseconds.
 
+use faas_data::trace::{Invocation, Phase};
 use sfs_policy::{OverloadPolicy, SlicePolicy};
 use sfs_sim::policy::{Kind, Settings};
 use sfs_sim::simulate;
-use sfs_sim::trace::{Invocation, Phase};
 
 /// Ends, rounded down.
 fn ends(trace: &[Invocation], kind: Kind, settings: &Settings) -> Vec<u64> {
@@ -37,6 +37,7 @@ fn phases(arrival_us: u64, phases: &[Phase]) -> Invocation {
         arrival_us,
         function: "f".into(),
         phases: phases.to_vec(),
+        class: None,
     }
 }
 
@@ -155,7 +156,7 @@ fn las_sharers_catch_up_with_a_waiting_one() {
 /// a computes 10, blocks for 20, computes 10; b computes 25.
 fn blocking() -> [Invocation; 2] {
     [
-        phases(0, &[Phase::Cpu(10), Phase::Io(20), Phase::Cpu(10)]),
+        phases(0, &[Phase::cpu(10), Phase::io(20), Phase::cpu(10)]),
         cpu(0, 25),
     ]
 }
@@ -200,10 +201,10 @@ fn with_charge_io_the_credit_goes_on_running_out_while_blocked() {
     assert_eq!(ends(&blocking(), Kind::Sfs, &settings), [45, 40]);
     assert_eq!(preempted(&blocking(), Kind::Sfs, &settings), [0, 1]);
     // Blocked for 10 of 15 before it computes: 5 are left, 3 are enough.
-    let two = [phases(0, &[Phase::Io(10), Phase::Cpu(3)]), cpu(10, 15)];
+    let two = [phases(0, &[Phase::io(10), Phase::cpu(3)]), cpu(10, 15)];
     assert_eq!(ends(&two, Kind::Sfs, &settings), [13, 28]);
     // For 20: none is left, and FILTER goes first.
-    let two = [phases(0, &[Phase::Io(20), Phase::Cpu(3)]), cpu(20, 15)];
+    let two = [phases(0, &[Phase::io(20), Phase::cpu(3)]), cpu(20, 15)];
     assert_eq!(ends(&two, Kind::Sfs, &settings), [38, 35]);
 }
 
@@ -211,7 +212,7 @@ fn with_charge_io_the_credit_goes_on_running_out_while_blocked() {
 fn an_invocation_that_begins_with_io_starts_at_once() {
     // It is ready at 15, when the other has run for 5; FIFO has it wait to 40.
     let two = [
-        phases(5, &[Phase::Io(4), Phase::Io(6), Phase::Cpu(3)]),
+        phases(5, &[Phase::io(4), Phase::io(6), Phase::cpu(3)]),
         cpu(10, 30),
     ];
     let outcomes = simulate(&two, Kind::Fifo, &Settings::new(1)).unwrap();
@@ -220,7 +221,7 @@ fn an_invocation_that_begins_with_io_starts_at_once() {
         (first.start_us(), first.end_us(), first.blocked),
         (5, 43, 1)
     );
-    let only = [phases(5, &[Phase::Io(10)])];
+    let only = [phases(5, &[Phase::io(10)])];
     for kind in Kind::ALL {
         let outcomes = simulate(&only, kind, &Settings::new(1)).unwrap();
         assert_eq!((outcomes[0].start_us(), outcomes[0].end_us()), (5, 15));

@@ -4,10 +4,10 @@
 mod common;
 
 use common::{assert_mean, mean, poisson, run, turnarounds, Random};
+use faas_data::trace::Invocation;
 use sfs_policy::SlicePolicy;
 use sfs_sim::policy::{Kind, Settings};
 use sfs_sim::simulate;
-use sfs_sim::trace::Invocation;
 
 /// Mean service time in all of them, in microseconds.
 const SERVICE_US: f64 = 10_000.0;

@@ -1,12 +1,12 @@
 //! Ranks and deadlines, computed by hand, and what holds for every trace. Times
 //! are microseconds.
 
+use faas_data::trace::{Invocation, Phase};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sfs_sim::policy::{Kind, Settings};
 use sfs_sim::simulate;
 use sfs_sim::time::PER_US;
-use sfs_sim::trace::{Invocation, Phase};
 
 const MS: u64 = 1000;
 
@@ -146,7 +146,7 @@ fn means_are_misled_and_distributions_are_not() {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let us = prop_oneof![1u64..300, 1u64..30_000];
-    prop_oneof![us.clone().prop_map(Phase::Cpu), us.prop_map(Phase::Io)]
+    prop_oneof![us.clone().prop_map(Phase::cpu), us.prop_map(Phase::io)]
 }
 
 /// Traces with I/O, of a few functions.
@@ -159,6 +159,7 @@ fn blocking() -> impl Strategy<Value = Vec<Invocation>> {
                 arrival_us,
                 function: format!("f{function}"),
                 phases,
+                class: None,
             }
         };
         rows.into_iter().map(invocation).collect()
@@ -208,7 +209,7 @@ proptest! {
         let mut now = 0;
         let invocation = |(gap, function, us)| {
             now += gap;
-            Invocation::cpu(now, &format!("f{function}"), us)
+            Invocation::cpu(now, format!("f{function}"), us)
         };
         let trace: Vec<Invocation> = rows.into_iter().map(invocation).collect();
         let settings = learning_early(1, tick_us);

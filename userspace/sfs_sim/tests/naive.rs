@@ -4,8 +4,8 @@
 mod common;
 
 use common::{run, Random};
+use faas_data::trace::{Invocation, Phase};
 use sfs_sim::policy::Kind;
-use sfs_sim::trace::{Invocation, Phase};
 
 /// Less than this apart, in microseconds, two times or attained services are
 /// equal.
@@ -29,8 +29,8 @@ impl Job {
     fn proceed(&mut self, now: f64) {
         self.ready = f64::INFINITY;
         match self.phases.next() {
-            Some(Phase::Cpu(us)) => self.left = us as f64,
-            Some(Phase::Io(us)) => self.ready = now + us as f64,
+            Some(Phase::Cpu { us, .. }) => self.left = us as f64,
+            Some(Phase::Io { us, .. }) => self.ready = now + us as f64,
             None => self.end = now,
         }
     }
@@ -128,15 +128,16 @@ fn random_trace(seed: u64) -> Vec<Invocation> {
         let phases = (0..=(random.unit() * 4.0) as usize).map(|index| {
             let us = 1 + (random.unit().powi(3) * 3000.0) as u64;
             if index % 2 == 0 {
-                Phase::Cpu(us)
+                Phase::cpu(us)
             } else {
-                Phase::Io(us)
+                Phase::io(us)
             }
         });
         Invocation {
             arrival_us,
             function: "f".into(),
             phases: phases.collect(),
+            class: None,
         }
     };
     (0..40).map(&mut draw).collect()

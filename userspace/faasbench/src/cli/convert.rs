@@ -2,13 +2,13 @@
 
 use super::{between, factor, load};
 use crate::convert::{self, azure, fc, Skipped};
-use crate::input;
-use crate::output::{note, Sink};
-use crate::progress::Progress;
-use crate::trace::{self, Invocation};
 use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
+use faas_data::input;
+use faas_data::output::{note, Sink};
+use faas_data::progress::Progress;
+use faas_data::trace::{self, Invocation};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,6 @@
 //! `faasbench gen`.
 
-use super::{between, factor, load, mean_ms};
-use crate::kind::{Blocking, Work};
-use crate::output::{note, Sink};
-use crate::trace;
+use super::{between, factor, kind, load, mean_ms};
 use crate::workload::applications::Applications;
 use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
 use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
@@ -16,6 +13,9 @@ use crate::workload::table1::Table1;
 use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use anyhow::{bail, Result};
 use clap::{Args, Subcommand};
+use faas_data::kind::{Blocking, Work};
+use faas_data::output::{note, Sink};
+use faas_data::trace;
 use std::path::PathBuf;
 
 /// Functions of --popularity skewed unless --functions says otherwise.
@@ -29,7 +29,7 @@ pub(super) enum Gen {
     /// none from 346 to 1425 ms. That gap is where SFS puts its slice (mean
     /// service time / load), which flatters it; the other workloads have none
     /// there, except bimodal.
-    Table1(Common),
+    Table1(Scalable),
     /// Log-normal as fitted to Azure's functions: very long tail, mean 11 s
     ///
     /// Median 684 ms. Parameters: Hermes (Kaffes et al., arXiv 2111.07226), fitted
@@ -58,7 +58,7 @@ pub(super) struct ClassesArgs {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    common: Common,
+    sample: Scalable,
 }
 
 #[derive(Debug, Args)]
@@ -77,7 +77,7 @@ pub(super) struct LognormalArgs {
     #[arg(long, default_value = "1000000000000", value_name = "US", value_parser = us)]
     max_us: f64,
     #[command(flatten)]
-    common: Common,
+    sample: Scalable,
 }
 
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ pub(super) struct UniformArgs {
     #[arg(long, default_value = "1..771", value_name = "LOW..HIGH", value_parser = range_ms)]
     range_ms: (f64, f64),
     #[command(flatten)]
-    common: Common,
+    sample: Scalable,
 }
 
 #[derive(Debug, Args)]
@@ -113,7 +113,7 @@ pub(super) struct BimodalArgs {
     #[arg(long, default_value = "0.1", value_name = "P", value_parser = share)]
     spread: f64,
     #[command(flatten)]
-    common: Common,
+    sample: Scalable,
 }
 
 #[derive(Debug, Args)]
@@ -121,6 +121,19 @@ pub(super) struct EmpiricalArgs {
     /// The durations, one a line: microseconds, or with a unit as 1.5ms
     #[arg(long, value_name = "FILE")]
     durations: PathBuf,
+    #[command(flatten)]
+    sample: Scalable,
+}
+
+/// What all workloads have in common, and the mean that a sample may be scaled to: not for
+/// those whose own mean is an option.
+#[derive(Debug, Args)]
+pub(super) struct Scalable {
+    /// Scale all durations, of I/O too, so that the mean service time of these
+    /// invocations becomes this (0.001 to 1000000): that of a few thousand draws from a
+    /// long-tailed distribution may be far from the distribution's own
+    #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
+    mean_ms: Option<f64>,
     #[command(flatten)]
     common: Common,
 }
@@ -137,11 +150,6 @@ pub(super) struct Common {
     /// Factor on all durations, of I/O too (0.001 to 1000)
     #[arg(long, default_value = "1.0", value_parser = factor)]
     scale: f64,
-    /// Scale all durations, of I/O too, so that the mean service time of these
-    /// invocations becomes this (0.001 to 1000000): that of a few thousand draws from a
-    /// long-tailed distribution may be far from the distribution's own
-    #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
-    mean_ms: Option<f64>,
     /// Seed of the random numbers
     #[arg(long, default_value = "1", value_name = "X")]
     seed: u64,
@@ -221,10 +229,10 @@ struct IoArgs {
 struct KindArgs {
     /// What functions compute, one kind or several with commas between that they
     /// take turns at; by default the run decides
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Work>(), value_delimiter = ',', value_name = "KIND")]
     work: Vec<Work>,
     /// What functions block in, likewise
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "KIND")]
+    #[arg(long, value_parser = kind::<Blocking>(), value_delimiter = ',', value_name = "KIND")]
     io_kind: Vec<Blocking>,
 }
 
@@ -241,19 +249,19 @@ impl Gen {
     /// Writes the trace.
     pub(super) fn execute(self) -> Result<()> {
         match self {
-            Self::Table1(common) => common.write(Distribution::Table1),
+            Self::Table1(sample) => sample.write(Distribution::Table1),
             Self::Lognormal(args) => {
                 let lognormal = Lognormal::new(args.mu, args.sigma, args.min_us, args.max_us)?;
-                args.common.write(Distribution::Lognormal(lognormal))
+                args.sample.write(Distribution::Lognormal(lognormal))
             }
             Self::Exponential(args) => args.common.write(Distribution::Exponential {
                 mean_us: args.mean_ms * 1e3,
             }),
-            Self::Uniform(args) => args.common.write(Distribution::Uniform {
+            Self::Uniform(args) => args.sample.write(Distribution::Uniform {
                 low_us: args.range_ms.0 * 1e3,
                 high_us: args.range_ms.1 * 1e3,
             }),
-            Self::Bimodal(args) => args.common.write(Distribution::Bimodal {
+            Self::Bimodal(args) => args.sample.write(Distribution::Bimodal {
                 short_us: args.short_ms * 1e3,
                 long_us: args.long_ms * 1e3,
                 long_share: args.long_share,
@@ -261,7 +269,7 @@ impl Gen {
             }),
             Self::Empirical(args) => {
                 let all = files::times_us(&args.durations)?;
-                args.common.write(Distribution::Empirical(all))
+                args.sample.write(Distribution::Empirical(all))
             }
             Self::Classes(args) => args.write(),
         }
@@ -270,34 +278,44 @@ impl Gen {
 
 impl ClassesArgs {
     fn write(&self) -> Result<()> {
-        if self.common.io.class_split_us.is_some() {
+        let common = &self.sample.common;
+        if common.io.class_split_us.is_some() {
             bail!("classes has classes of its own and takes no --class-split-us");
         }
-        if self.common.functions.count()?.is_some() {
+        if common.functions.count()?.is_some() {
             bail!("classes has functions of its own and takes no --functions or --popularity");
         }
-        let scale = self.common.scale;
+        let scale = common.scale;
         let mix = match &self.file {
             Some(file) => Applications::read(file, scale)?,
             None => Applications::built_in(scale)?,
         };
-        self.common.write_with(&mix)
+        common.write_with(&mix, self.sample.mean_ms)
+    }
+}
+
+impl Scalable {
+    fn write(&self, distribution: Distribution) -> Result<()> {
+        let durations = self.common.durations(distribution)?;
+        self.common.write_with(&*durations, self.mean_ms)
     }
 }
 
 impl Common {
+    /// Writes a trace with these durations, unscaled.
     fn write(&self, distribution: Distribution) -> Result<()> {
-        self.write_with(&*self.durations(distribution)?)
+        self.write_with(&*self.durations(distribution)?, None)
     }
 
-    fn write_with(&self, durations: &dyn Durations) -> Result<()> {
+    /// Writes the trace, scaled to a mean service time of `mean_ms` if that is given.
+    fn write_with(&self, durations: &dyn Durations, mean_ms: Option<f64>) -> Result<()> {
         let workload = Workload {
             durations,
             arrivals: self.arrivals.read()?,
             spikes: self.arrivals.spikes(),
             io: self.io.io(self.scale),
             class_split_us: self.io.class_split_us,
-            mean_us: self.mean_ms.map(|ms| ms * 1e3),
+            mean_us: mean_ms.map(|ms| ms * 1e3),
         };
         let sink = Sink::open(&self.output)?;
         let mut invocations = workload.make(Amount {

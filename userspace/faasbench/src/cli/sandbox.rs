@@ -1,7 +1,7 @@
 //! `faasbench run`'s options about what serves the invocations.
 
 use crate::replay::cgroup::{Layout, Limits};
-use crate::replay::{Sandboxes, Warm};
+use crate::replay::setup::{Sandboxes, Warm};
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
 

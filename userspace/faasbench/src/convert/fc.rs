@@ -12,10 +12,10 @@
 //! published results; here it is after, which moves all by less than a second.
 
 use super::{Converted, Skipped};
-use crate::input::{number, shorten, MAX_US};
-use crate::trace::Invocation;
 use crate::workload::files::decimal;
 use crate::workload::service_us;
+use faas_data::input::{number, shorten, MAX_US};
+use faas_data::trace::Invocation;
 use std::collections::{BTreeMap, HashMap};
 
 /// Baselines that are there without a file: program, argument, tFC and tVM in
@@ -173,7 +173,7 @@ fn argument_number(text: &str) -> Result<u64, String> {
 mod tests {
     use super::super::{shared, NOT_HERE};
     use super::*;
-    use crate::trace::{self, offered_load, to_csv};
+    use faas_data::trace::{self, offered_load, to_csv};
     use proptest::prelude::*;
     use sfs_skip::skip;
     use std::process::Command;
@@ -200,15 +200,15 @@ mod tests {
         let text = "0, 1000000, 0.080 \n2, 20, 0.051 \n\n1, 10, 1.5\n";
         let converted = convert(text, &Costs::built_in(Figure::Tfc), 1.0, 9);
         let want = [
-            Invocation::cpu(80_000, "primes-1000000".into(), 3_685_500),
-            Invocation::cpu(131_000, "stream-20".into(), 4_087_000),
-            Invocation::cpu(1_631_000, "write-10".into(), 3_556_000),
+            Invocation::cpu(80_000, "primes-1000000", 3_685_500),
+            Invocation::cpu(131_000, "stream-20", 4_087_000),
+            Invocation::cpu(1_631_000, "write-10", 3_556_000),
         ];
         assert_eq!(converted.invocations, want);
         let front = convert(text, &Costs::built_in(Figure::Tvm), 0.5, 1);
         assert_eq!(
             front.invocations,
-            [Invocation::cpu(80_000, "primes-1000000".into(), 94_000)]
+            [Invocation::cpu(80_000, "primes-1000000", 94_000)]
         );
     }
 

@@ -4,7 +4,7 @@ pub mod azure;
 pub mod fc;
 pub mod sfs;
 
-use crate::trace::Invocation;
+use faas_data::trace::Invocation;
 
 /// What could not be used: line number, from 1, and why.
 pub type Skipped = Vec<(usize, String)>;

@@ -7,9 +7,9 @@
 
 use super::Converted;
 use crate::fib;
-use crate::input::{number, shorten, MAX_US};
-use crate::trace::Invocation;
 use crate::workload::service_us;
+use faas_data::input::{number, shorten, MAX_US};
+use faas_data::trace::Invocation;
 
 /// Converts the text of a request list; arrivals are multiplied by
 /// `multiplier`, service times by `scale` (both more than 0).
@@ -53,7 +53,7 @@ fn request(line: &str, multiplier: f64, scale: f64) -> Result<Invocation, String
 mod tests {
     use super::super::{shared, NOT_HERE};
     use super::*;
-    use crate::trace::offered_load;
+    use faas_data::trace::offered_load;
     use sfs_skip::skip;
 
     #[test]
@@ -61,8 +61,8 @@ mod tests {
         let text = "fib1 fib.py 27 5 1\nfib2 fib.py 21 7 2\n";
         let converted = convert(text, 9.0, 1.0);
         let want = vec![
-            Invocation::cpu(45_000, "fib27".into(), 60_000),
-            Invocation::cpu(63_000, "fib21".into(), 14_000),
+            Invocation::cpu(45_000, "fib27", 60_000),
+            Invocation::cpu(63_000, "fib21", 14_000),
         ];
         assert_eq!(converted.invocations, want);
         assert_eq!(converted.skipped, []);

@@ -4,7 +4,8 @@
 use super::answer::Answer;
 use super::exchange::{Exchange, Progress};
 use super::target::Place;
-use crate::replay::clock::monotonic_ns;
+use crate::clock::monotonic_ns;
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
@@ -148,4 +149,10 @@ impl Load<'_> {
         }
         self.outcomes.into_iter().flatten().collect()
     }
+}
+
+/// The body of a request: what the handler is to do.
+pub fn body(phases: &[Phase]) -> String {
+    let phases: Vec<String> = phases.iter().map(Phase::to_string).collect();
+    format!("{{\"phases\":\"{}\"}}", phases.join(";"))
 }

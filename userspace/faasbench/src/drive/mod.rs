@@ -13,15 +13,15 @@ pub mod load;
 pub mod target;
 mod warm;
 
-use crate::progress::Progress;
-use crate::replay::clock::monotonic_ns;
+use crate::clock::monotonic_ns;
 use crate::replay::{realtime, Measured};
-use crate::result::{Exit, Record};
 use crate::run::{usable_cpus, Run};
-use crate::summary::Summary;
-use crate::trace::{Invocation, Phase, Trace};
 use anyhow::{anyhow, bail, Context, Result};
-use load::{send_all, Outcome, Request};
+use faas_data::progress::Progress;
+use faas_data::result::{Exit, Record};
+use faas_data::summary::Summary;
+use faas_data::trace::{Invocation, Trace};
+use load::{body, send_all, Outcome, Request};
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -111,12 +111,6 @@ impl Drive {
     }
 }
 
-/// The body of a request: what the handler is to do.
-fn body(phases: &[Phase]) -> String {
-    let phases: Vec<String> = phases.iter().map(Phase::to_string).collect();
-    format!("{{\"phases\":\"{}\"}}", phases.join(";"))
-}
-
 fn lag_ns(trace: &Trace, origin_ns: u64, outcomes: &[Outcome]) -> Vec<u64> {
     let pairs = trace.invocations.iter().zip(outcomes);
     let lag = pairs.map(|(invocation, outcome)| {
@@ -170,6 +164,7 @@ fn record(id: usize, invocation: &Invocation, origin_ns: u64, outcome: &Outcome)
 mod tests {
     use super::answer::{Answer, Measures};
     use super::*;
+    use faas_data::trace::Phase;
 
     fn outcome(start_ns: u64, answer: Result<u16, Errno>) -> Outcome {
         let measures = Measures {
@@ -189,7 +184,7 @@ mod tests {
     }
 
     fn row(outcome: Outcome) -> Record {
-        let invocation = Invocation::cpu(5, "f".into(), 20);
+        let invocation = Invocation::cpu(5, "f", 20);
         record(3, &invocation, 1_000_000, &outcome)
     }
 

@@ -1,11 +1,10 @@
 //! Warm-up: a platform is ready when each of its workers has served a request.
 
-use super::body;
-use super::load::{send_all, Outcome, Request};
+use super::load::{body, send_all, Outcome, Request};
 use super::target::{Place, Places};
-use crate::replay::clock::monotonic_ns;
-use crate::trace::Phase;
+use crate::clock::monotonic_ns;
 use anyhow::{bail, Context, Result};
+use faas_data::trace::Phase;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

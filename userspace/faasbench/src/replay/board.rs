@@ -11,9 +11,9 @@ mod slot;
 pub use slot::{Slot, State};
 
 use super::realtime::ChildPolicy;
-use crate::kind::{Defaults, Work};
-use crate::trace::{Invocation, Phase};
 use anyhow::{Context, Result};
+use faas_data::kind::{Defaults, Work};
+use faas_data::trace::{Invocation, Phase};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use slot::{pack, ARRIVAL, FUNCTION, PHASES, SLOT};
@@ -111,6 +111,15 @@ impl Board {
 
     fn set(&self, word: usize, value: u64) {
         self.words[word].store(value, Relaxed);
+    }
+
+    /// Opens the board in the open file with the number `board`, which the
+    /// supervisor handed down; none if there is no such board.
+    pub fn inherited(board: &str) -> Option<Self> {
+        let fd = board.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
+        // SAFETY: the supervisor left this file open for us; if it did not, the
+        // calls on it fail. Nothing in this process closes it.
+        Self::open(unsafe { BorrowedFd::borrow_raw(fd) }).ok()
     }
 
     /// Maps the board in a file that [`Board::create`] made.
@@ -281,15 +290,15 @@ pub struct PoolCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::Blocking;
     use crate::replay::meter::Usage;
+    use faas_data::kind::Blocking;
 
     #[test]
     fn another_mapping_sees_the_plan_and_gives_back_results() {
-        let mut invocations = vec![Invocation::cpu(7, "f".into(), 9)];
+        let mut invocations = vec![Invocation::cpu(7, "f", 9)];
         invocations.push(Invocation {
             phases: vec![Phase::io(3), Phase::cpu(4)],
-            ..Invocation::cpu(8, "g".into(), 1)
+            ..Invocation::cpu(8, "g", 1)
         });
         let plan = Plan {
             policy: ChildPolicy::Batch,

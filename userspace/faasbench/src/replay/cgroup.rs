@@ -1,7 +1,7 @@
 //! A cgroup (version 2) for each sandbox, with a weight and perhaps a quota of
 //! CPU time: `ROOT/faasbench/FUNCTION-NUMBER`, or `ROOT/faasbench/FUNCTION/NUMBER`.
 
-use super::clock::{monotonic_ns, sleep_until};
+use crate::clock::{monotonic_ns, sleep_until};
 use anyhow::{bail, Context, Result};
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};

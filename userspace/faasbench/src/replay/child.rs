@@ -1,9 +1,9 @@
 //! What the process of one invocation does. It was forked without exec.
 
 use super::board::Slot;
-use super::clock::{monotonic_ns, thread_cpu_ns};
-use crate::trace::Phase;
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::work::Worker;
+use faas_data::trace::Phase;
 
 /// Ends the process when dropped, which must happen only when what it guards
 /// has panicked: without it a panic would go on in the frames of the process

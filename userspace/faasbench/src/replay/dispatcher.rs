@@ -9,78 +9,26 @@
 //! shows in the summary's `arrival_lag_ms`.
 
 use super::board::Board;
-use super::clock::monotonic_ns;
 use super::process;
-use super::realtime::{become_dispatcher, pin, raise_file_limit, HOW_TO_PERMIT};
+use super::realtime::{become_dispatcher, pin, raise_file_limit};
+use super::steps::{Failure, STEP_PIN, STEP_POLICY, STEP_REALTIME};
 use super::warm::Pool;
+use crate::clock::monotonic_ns;
 use crate::work::Worker;
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use std::os::fd::{BorrowedFd, RawFd};
 use std::process::ExitCode;
 
 /// Time between the dispatcher's start and the trace's start, so that its own
 /// start-up disturbs nothing.
 const LEAD_NS: u64 = 200_000_000;
 
-/// Collecting what has ended must be over this long before the next arrival.
-pub const MARGIN_NS: u64 = 300_000;
-
-/// What could not be done, one of the steps below, and why.
-pub type Failure = (u64, Errno);
-
-/// Taking real-time priority.
-pub const STEP_REALTIME: u64 = 1;
-/// Restricting the children to some CPUs.
-pub const STEP_PIN: u64 = 2;
-/// Giving the children their policy.
-pub const STEP_POLICY: u64 = 3;
-/// Waiting for the children.
-pub const STEP_WAIT: u64 = 4;
-/// Having sandboxes started.
-pub const STEP_KEEPER: u64 = 5;
-/// Making a socket for a sandbox.
-pub const STEP_SOCKET: u64 = 6;
-/// Starting the first sandboxes.
-pub const STEP_PRESTART: u64 = 7;
-/// Waiting until they accept requests.
-pub const STEP_READY: u64 = 8;
-
-/// What an error on the board means, in one sentence.
-pub fn explain(error: u64) -> Option<String> {
-    let errno = Errno::from_raw(error as i32);
-    Some(match error >> 32 {
-        0 => return None,
-        STEP_REALTIME => format!("{HOW_TO_PERMIT} ({errno})"),
-        STEP_PIN => format!("cannot restrict the children to the first CPUs: {errno}"),
-        STEP_POLICY => format!("cannot set the scheduling policy of the children: {errno}"),
-        STEP_WAIT => format!("cannot wait for the children: {errno}"),
-        STEP_KEEPER => format!("the process that starts the sandboxes cannot be reached: {errno}"),
-        STEP_SOCKET => format!("cannot make a socket for a sandbox: {errno}"),
-        STEP_PRESTART => format!(
-            "cannot start a sandbox before the replay: {errno}; a smaller --prestart needs fewer \
-             processes, memory and files"
-        ),
-        STEP_READY => format!("the sandboxes did not get ready to accept requests: {errno}"),
-        step => format!("step {step} failed: {errno}"),
-    })
-}
-
-/// The board in the open file with the number `board`, which the supervisor
-/// handed down.
-pub fn inherited_board(board: &str) -> Option<Board> {
-    let fd = board.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
-    // SAFETY: the supervisor left this file open for us; if it did not, the
-    // calls on it fail. Nothing in this process closes it.
-    Board::open(unsafe { BorrowedFd::borrow_raw(fd) }).ok()
-}
-
 /// Runs the dispatcher on the board in the open file `board`. If there are
 /// sandboxes, standard input is its channel to the [`super::keeper`]. Returns
 /// its exit code.
 pub fn main(board: &str) -> ExitCode {
-    let Some(board) = inherited_board(board) else {
+    let Some(board) = Board::inherited(board) else {
         return ExitCode::from(2);
     };
     match dispatch(&board) {

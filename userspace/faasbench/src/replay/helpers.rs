@@ -2,9 +2,9 @@
 //! and ends and removes after it, whatever came of it.
 
 use super::cgroup::Cgroups;
-use super::channel;
 use super::keeper::Plan;
-use super::{Warm, KEEP, PEER};
+use super::setup::{Warm, KEEP, PEER};
+use crate::channel;
 use anyhow::{bail, Context, Result};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::sys::memfd::{memfd_create, MFdFlags};

@@ -8,15 +8,13 @@
 
 use super::board::{Board, State};
 use super::cgroup::Cgroups;
-use super::channel::{receive, send, Received};
 use super::child::{exit, EndOnPanic};
-use super::dispatcher::{
-    inherited_board, Failure, STEP_KEEPER, STEP_PIN, STEP_POLICY, STEP_REALTIME,
-};
 use super::fork::{fork, fork_into};
-use super::process::wait4;
 use super::realtime::{become_helper, pin, raise_file_limit, ChildPolicy};
 use super::sandbox::Sandbox;
+use super::steps::{Failure, STEP_KEEPER, STEP_PIN, STEP_POLICY, STEP_REALTIME};
+use super::wait::wait4;
+use crate::channel::{receive, send, Received};
 use crate::work::Worker;
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -105,7 +103,7 @@ impl Ended {
 /// JSON in the open file `plan`. Standard input is its channel to the
 /// dispatcher. Returns its exit code.
 pub fn main(board: &str, plan: &str) -> ExitCode {
-    let (Some(board), Some(plan)) = (inherited_board(board), inherited_plan(plan)) else {
+    let (Some(board), Some(plan)) = (Board::inherited(board), inherited_plan(plan)) else {
         return ExitCode::from(2);
     };
     let outcome = Keeper::new(&board, &plan).and_then(|mut keeper| {

@@ -11,9 +11,7 @@
 
 pub mod board;
 pub mod cgroup;
-pub mod channel;
 pub mod child;
-pub mod clock;
 pub mod dispatcher;
 pub mod fork;
 pub mod helpers;
@@ -23,92 +21,23 @@ pub mod peer;
 pub mod process;
 pub mod realtime;
 pub mod sandbox;
+pub mod setup;
+pub mod steps;
+pub mod wait;
 pub mod warm;
 
-use crate::kind::{Blocking, Defaults, Work};
-use crate::result::{Exit, Record};
-use crate::trace::{Invocation, Phase, Trace};
 use crate::waste::Wasted;
 use anyhow::{bail, Context, Result};
 use board::{Board, Plan, PoolCounts, State};
-use cgroup::Limits;
+use faas_data::kind::{Blocking, Work};
+use faas_data::result::{Exit, Record};
+use faas_data::trace::{Invocation, Phase, Trace};
 use helpers::{spawn, Helpers};
-use realtime::ChildPolicy;
+use setup::{Setup, DISPATCH};
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
 use std::process::Child;
 use std::time::Duration;
-
-/// The hidden first argument that turns this program into a dispatcher.
-pub const DISPATCH: &str = "__dispatch";
-
-/// The hidden first argument that turns this program into a keeper.
-pub const KEEP: &str = "__keep";
-
-/// The hidden first argument that turns this program into a peer.
-pub const PEER: &str = "__peer";
-
-/// What serves invocations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sandboxes {
-    /// A process of its own for each.
-    Process,
-    /// Processes that serve one after the other.
-    Warm(Warm),
-}
-
-/// How warm sandboxes are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Warm {
-    /// How many of each function are started before the replay.
-    pub prestart: u32,
-    /// Whether each request gets a process forked by the sandbox.
-    pub forks: bool,
-    /// The limits of each one's cgroup, if it has one.
-    pub cgroup: Option<Limits>,
-}
-
-/// How to replay a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup {
-    /// The scheduling policy of what serves invocations.
-    pub policy: ChildPolicy,
-    /// Number of CPUs to restrict it to, 0 for all.
-    pub pin: u32,
-    /// What serves invocations.
-    pub sandboxes: Sandboxes,
-    /// What phases do where the trace leaves it open.
-    pub defaults: Defaults,
-}
-
-impl Setup {
-    fn warm(&self) -> Option<Warm> {
-        match self.sandboxes {
-            Sandboxes::Process => None,
-            Sandboxes::Warm(warm) => Some(warm),
-        }
-    }
-
-    /// Whether any phase is one for which `wanted` says so.
-    fn any(&self, trace: &Trace, wanted: impl Fn(Phase) -> bool) -> bool {
-        let phases = trace.invocations.iter().flat_map(|one| &one.phases);
-        phases.copied().any(|phase| wanted(self.decide(phase)))
-    }
-
-    /// The phase with its kind.
-    fn decide(&self, phase: Phase) -> Phase {
-        match phase {
-            Phase::Cpu { us, work } => Phase::Cpu {
-                us,
-                work: work.or(Some(self.defaults.work)),
-            },
-            Phase::Io { us, blocking } => Phase::Io {
-                us,
-                blocking: blocking.or(Some(self.defaults.blocking)),
-            },
-        }
-    }
-}
 
 /// What a replay measured.
 #[derive(Debug, Default)]
@@ -186,7 +115,7 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
         .context("cannot start the dispatcher")?;
     let status = wait(&mut dispatcher, &board, progress)?;
     let ended = helpers.end();
-    if let Some(message) = dispatcher::explain(board.error()) {
+    if let Some(message) = steps::explain(board.error()) {
         bail!("{message}");
     }
     if !status.success() {
@@ -274,7 +203,7 @@ mod tests {
 
     #[test]
     fn functions_are_numbered_as_they_appear() {
-        let call = |function: &str| Invocation::cpu(0, function.into(), 1);
+        let call = |function: &str| Invocation::cpu(0, function, 1);
         let (numbers, names) = functions(&["b", "a", "b", "c"].map(call));
         assert_eq!(numbers, [0, 1, 0, 2]);
         assert_eq!(names, ["b", "a", "c"]);

@@ -1,39 +1,17 @@
 //! The other end of the pipes that invocations block on: a process that writes
-//! to each of them when its time has come, like a service that answers.
+//! to each of them when its time has come, like a service that answers. What it is asked
+//! is in [`crate::work::pipe`].
 
-use super::channel::{receive, send, Received};
-use super::clock::monotonic_ns;
 use super::realtime::{become_helper, raise_file_limit};
+use crate::channel::{receive, Received};
+use crate::clock::monotonic_ns;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Blocks on a new pipe until the peer behind the socket `peer` writes to it,
-/// which it does when the monotonic clock shows `until_ns`.
-///
-/// # Errors
-/// If there are too many open files, or the peer is gone.
-pub fn block(peer: RawFd, until_ns: u64) -> Result<(), Errno> {
-    // SAFETY: the replay leaves this socket open for as long as it lasts; if
-    // it did not, sending would fail.
-    let peer = unsafe { BorrowedFd::borrow_raw(peer) };
-    let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    send(peer, &until_ns.to_ne_bytes(), Some(writer.as_fd()), false)?;
-    // From now on a peer that gives up is the end of the file.
-    drop(writer);
-    let mut byte = [0];
-    loop {
-        match nix::unistd::read(&reader, &mut byte) {
-            Ok(0) => return Err(Errno::ECONNABORTED),
-            Err(Errno::EINTR) => {}
-            other => return other.map(drop),
-        }
-    }
-}
 
 /// Runs the peer on its standard input, a socket, until nobody is left who
 /// could send it anything. Returns its exit code.
@@ -105,8 +83,9 @@ impl Peer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::channel::pair;
     use super::*;
+    use crate::channel::{pair, send};
+    use crate::work::pipe::block;
     use std::os::fd::AsRawFd;
 
     #[test]

@@ -6,13 +6,13 @@
 
 use super::board::{Board, State};
 use super::child;
-use super::clock::{monotonic_ns, sleep_until};
-use super::dispatcher::{Failure, MARGIN_NS, STEP_POLICY, STEP_WAIT};
 use super::fork::fork;
-use super::meter::Usage;
 use super::realtime::ChildPolicy;
-use crate::trace::Phase;
+use super::steps::{Failure, MARGIN_NS, STEP_POLICY, STEP_WAIT};
+use super::wait::wait4;
+use crate::clock::{monotonic_ns, sleep_until};
 use crate::work::Worker;
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 
 /// How often a fork is tried, and how long to wait in between, while the
@@ -131,32 +131,4 @@ impl Dispatcher<'_> {
             Err(errno) => Err((STEP_WAIT, errno)),
         }
     }
-}
-
-/// Waits for any child; `None` if WNOHANG is given and none has ended.
-///
-/// # Errors
-/// As wait4.
-pub fn wait4(options: i32) -> Result<Option<(libc::pid_t, State, Usage)>, Errno> {
-    let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which zero is a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live variables of the right types.
-    let waited = unsafe { libc::wait4(-1, &mut status, options, &mut usage) };
-    let pid = Errno::result(waited)?;
-    if pid == 0 {
-        return Ok(None);
-    }
-    let state = if libc::WIFEXITED(status) {
-        State::Exited(libc::WEXITSTATUS(status) as u32)
-    } else {
-        State::Killed(libc::WTERMSIG(status) as u32)
-    };
-    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    let usage = Usage {
-        cpu_us: us(usage.ru_utime) + us(usage.ru_stime),
-        voluntary: usage.ru_nvcsw as u64,
-        involuntary: usage.ru_nivcsw as u64,
-    };
-    Ok(Some((pid, state, usage)))
 }

@@ -3,12 +3,12 @@
 
 use super::board::{Board, Slot, State};
 use super::child::{self, exit, EndOnPanic};
-use super::clock::{monotonic_ns, thread_cpu_ns};
 use super::fork::fork;
 use super::meter::Meter;
-use super::process::wait4;
-use crate::trace::Phase;
+use super::wait::wait4;
+use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::work::Worker;
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 use nix::sys::socket::{accept4, SockFlag};
 use std::fs::File;

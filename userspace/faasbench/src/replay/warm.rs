@@ -9,10 +9,10 @@
 //! for each would preempt what is measured.
 
 use super::board::{Board, PoolCounts, State};
-use super::channel::{receive, send, Received};
-use super::clock::{monotonic_ns, sleep_until};
-use super::dispatcher::{Failure, MARGIN_NS, STEP_KEEPER, STEP_PRESTART, STEP_READY, STEP_SOCKET};
 use super::keeper::{Ended, Start};
+use super::steps::{Failure, MARGIN_NS, STEP_KEEPER, STEP_PRESTART, STEP_READY, STEP_SOCKET};
+use crate::channel::{receive, send, Received};
+use crate::clock::{monotonic_ns, sleep_until};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{

@@ -5,8 +5,8 @@
 
 use super::svg::Picture;
 use super::{charts, style, Comparison};
-use crate::output::Output;
 use anyhow::{Context, Result};
+use faas_data::output::Output;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{fontdb::Database, Options, Tree};
 use std::path::Path;

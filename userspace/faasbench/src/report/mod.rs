@@ -12,15 +12,11 @@ pub mod svg;
 pub mod table;
 pub mod words;
 
-use crate::output::{note, print, Output};
-use crate::scheduler::Status;
-use crate::summary::{json, Summary};
 use anyhow::{bail, Context, Result};
+use faas_data::output::{note, print, Output};
+use faas_data::summary::Status;
+use faas_data::summary::{json, Summary};
 use std::path::{Path, PathBuf};
-
-/// Mean arrival lag above this share of mean turnaround, in per cent, makes a
-/// run a late one.
-pub const LATE_PER_CENT: f64 = 1.0;
 
 /// Columns of text on the terminal.
 const COLUMNS: usize = 80;
@@ -98,7 +94,7 @@ impl Comparison {
         let row = &self.rows[index];
         let there = matches!(row.scheduler.status, Status::Ok | Status::BadExit);
         let measured = row.turnaround_ms.is_some() && row.failed == 0;
-        there && measured && !is_simulated(row) && self.differs(index).is_empty()
+        there && measured && !row.is_simulated() && self.differs(index).is_empty()
     }
 
     /// In what a row differs from the baseline (without one, from the first
@@ -149,32 +145,14 @@ impl Comparison {
 
 impl Aspect {
     fn has(&self, row: &Summary) -> bool {
-        self.simulated || !is_simulated(row)
-    }
-}
-
-/// Whether the row is of a simulation: no kernel, and nothing costs anything.
-pub fn is_simulated(row: &Summary) -> bool {
-    row.accel == "simulated"
-}
-
-/// Whether the arrivals of the row were so late that it shows in what was
-/// measured: its summary says so or, in one of an earlier version, see
-/// [`LATE_PER_CENT`].
-pub fn is_late(row: &Summary) -> bool {
-    if let Some(lag) = row.arrival_lag {
-        return lag.late;
-    }
-    match (row.arrival_lag_ms, row.turnaround_ms) {
-        (Some(lag), Some(turnaround)) => lag.mean * 100.0 > LATE_PER_CENT * turnaround.mean,
-        _ => false,
+        self.simulated || !row.is_simulated()
     }
 }
 
 /// What a row is called: its scheduler's name, marked if it is simulated.
 pub fn label(row: &Summary) -> String {
     let name = &row.scheduler.name;
-    if is_simulated(row) {
+    if row.is_simulated() {
         format!("{name} (simulated)")
     } else {
         name.clone()

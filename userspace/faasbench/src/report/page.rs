@@ -2,8 +2,8 @@
 
 use super::svg::{escape, Picture};
 use super::table::{self, Cell, Table};
-use super::{charts, is_simulated, label, short_sha, style, words, Comparison};
-use crate::summary::Summary;
+use super::{charts, label, short_sha, style, words, Comparison};
+use faas_data::summary::Summary;
 use std::fmt::Write;
 
 /// How the page looks; the pictures' style is in [`style`].
@@ -74,7 +74,7 @@ blocked if any); RTE, run-time effectiveness, is its inverse. Short are the shor
 time. Percentiles are exact, by nearest rank. Jitter is given as interquartile range (IQR) and \
 variance. Switches are means for one invocation; CPU / service is the mean of CPU time used / service \
 time. Arrival lag is how late the benchmark itself was; a row is marked late if that is more than 1 % \
-of mean turnaround. Simulated rows are served by sfs_sim on the same trace, without any overhead, and \
+of the mean turnaround of the short ones. Simulated rows are served by sfs_sim on the same trace, without any overhead, and \
 no kernel. Failed invocations are counted and in no other number.";
 
 /// The page for a comparison.
@@ -90,7 +90,7 @@ pub fn html(comparison: &Comparison) -> String {
         css(comparison)
     );
     page.push_str("</head>\n<body>\n<main>\n<h1>Schedulers for functions, compared</h1>\n");
-    let live = comparison.rows.iter().find(|row| !is_simulated(row));
+    let live = comparison.rows.iter().find(|row| !row.is_simulated());
     if let Some(first) = live.or(comparison.rows.first()) {
         let _ = writeln!(page, "<p class=\"facts\">{}</p>", escape(&facts(first)));
     }

@@ -1,13 +1,13 @@
 use super::*;
-use crate::result::{Exit, Record};
-use crate::scheduler::Status;
-use crate::summary::{summarise, SchedulerInfo, Setting};
-use crate::trace::{Invocation, Trace};
+use faas_data::result::{Exit, Record};
+use faas_data::summary::Status;
+use faas_data::summary::{summarise, SchedulerInfo, Setting};
+use faas_data::trace::{Invocation, Trace};
 
 /// A run of five invocations of 10 ms, all slowed down by `factor`.
 fn row(name: &str, factor: u64, status: Status) -> Summary {
     let invocations: Vec<Invocation> = (0..5)
-        .map(|id| Invocation::cpu(id * 10_000, "f".into(), 10_000))
+        .map(|id| Invocation::cpu(id * 10_000, "f", 10_000))
         .collect();
     let trace = Trace {
         name: "t".into(),
@@ -162,12 +162,12 @@ fn a_late_run_is_marked() {
     // which 1 % is 0.1 ms.
     rows[1].arrival_lag = None;
     for (mean, late) in [(0.1, false), (0.11, true)] {
-        rows[1].arrival_lag_ms = Some(crate::summary::Lag {
+        rows[1].arrival_lag_ms = Some(faas_data::summary::Lag {
             mean,
             p99: 1.0,
             max: 2.5,
         });
-        assert_eq!(is_late(&rows[1]), late);
+        assert_eq!(rows[1].is_late(), late);
         let comparison = Comparison::new(rows.clone(), "eevdf");
         let said = "scx_sfs: arrivals were late by 0.11 ms on average (at most 2.5 ms)";
         assert_eq!(text(&comparison).replace('\n', " ").contains(said), late);

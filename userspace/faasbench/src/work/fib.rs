@@ -7,7 +7,7 @@
 //! time is over.
 
 use super::pace::{LONGEST_NS, SHARE};
-use crate::replay::clock::thread_cpu_ns;
+use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
 
 /// Largest N: fib(90) is a lifetime, and its number of calls fits 64 bits.

@@ -8,15 +8,15 @@
 pub mod fib;
 pub mod file;
 pub mod pace;
+pub mod pipe;
 pub mod primes;
 pub mod spin;
 pub mod stream;
 pub mod text;
 
-use crate::kind::{Blocking, Work};
-use crate::replay::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
-use crate::replay::peer;
-use crate::trace::Phase;
+use crate::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
+use faas_data::kind::{Blocking, Work};
+use faas_data::trace::Phase;
 use nix::errno::Errno;
 use std::os::fd::RawFd;
 
@@ -31,7 +31,7 @@ pub struct Worker {
     json: Option<text::Json>,
     markdown: Option<text::Markdown>,
     sentiment: Option<text::Sentiment>,
-    /// Where [`peer`] takes orders.
+    /// Where the peer takes orders: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
     blocked_ns: u64,
@@ -140,7 +140,7 @@ impl Worker {
                 sleep_until(until_ns);
                 Ok(())
             }
-            Blocking::Pipe => peer::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
+            Blocking::Pipe => pipe::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
             Blocking::File => {
                 self.used_files = true;
                 self.file.sync_until(until_ns, monotonic_ns)
@@ -152,11 +152,12 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faas_data::kind::Kind;
 
     #[test]
     fn every_kind_uses_the_cpu_time_asked_for() {
         let mut worker = Worker::new(None);
-        for work in Work::ALL {
+        for work in Work::ALL.iter().copied() {
             worker.prepare(work);
             let begun = thread_cpu_ns();
             let phase = Phase::Cpu {

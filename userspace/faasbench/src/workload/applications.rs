@@ -7,9 +7,9 @@
 
 use super::random::Random;
 use super::{service_us, Durations};
-use crate::input::{self, InputError};
-use crate::trace::Class;
 use anyhow::Result;
+use faas_data::input::{self, InputError};
+use faas_data::trace::Class;
 use std::path::Path;
 
 /// The table that is built in.

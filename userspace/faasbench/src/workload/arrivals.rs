@@ -6,7 +6,7 @@
 //! scheduler does differently is due to the arrivals alone.
 
 use super::random::Random;
-use crate::input::MAX_US;
+use faas_data::input::MAX_US;
 
 /// How invocations arrive.
 #[derive(Debug, Clone, PartialEq)]

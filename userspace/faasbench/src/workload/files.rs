@@ -1,8 +1,8 @@
 //! Files that a workload is made from: durations and gaps.
 
-use crate::input::{self, InputError, MAX_US};
-use crate::trace;
 use anyhow::Result;
+use faas_data::input::{self, InputError, MAX_US};
+use faas_data::trace;
 use std::path::Path;
 
 /// What a trace's first line begins with.

@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::MAX_SERVICE_US;
-use crate::trace::Phase;
+use faas_data::trace::Phase;
 
 /// How many times an invocation blocks that does so several times.
 const SEVERAL: u64 = 3;

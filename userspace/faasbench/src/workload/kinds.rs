@@ -1,7 +1,7 @@
 //! Which function does what in its time.
 
-use crate::kind::{Blocking, Work};
-use crate::trace::{Invocation, Phase};
+use faas_data::kind::{Blocking, Work};
+use faas_data::trace::{Invocation, Phase};
 use std::collections::HashMap;
 
 /// Gives all phases of a function the same kind: the functions take turns, in
@@ -36,7 +36,7 @@ mod tests {
     fn functions_take_turns_and_keep_theirs() {
         let call = |function: &str| Invocation {
             phases: vec![Phase::io(1), Phase::cpu(2)],
-            ..Invocation::cpu(0, function.into(), 1)
+            ..Invocation::cpu(0, function, 1)
         };
         let mut invocations = ["b", "a", "b", "c"].map(call);
         assign(&mut invocations, &[Work::Fib, Work::Json], &[]);

@@ -16,10 +16,10 @@ pub mod kinds;
 pub mod random;
 pub mod table1;
 
-use crate::input::MAX_US;
-use crate::trace::{offered_load, Class, Invocation, Phase};
 use anyhow::{bail, Result};
 use arrivals::{Arrivals, Process, Spikes};
+use faas_data::input::MAX_US;
+use faas_data::trace::{offered_load, Class, Invocation, Phase};
 use io::Io;
 use random::Random;
 use std::collections::HashMap;

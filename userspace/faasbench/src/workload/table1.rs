@@ -99,7 +99,7 @@ fn pick(mut point: f64) -> Class {
 mod tests {
     use super::super::{generate, Amount};
     use super::*;
-    use crate::trace::{hex_sha256, offered_load, to_csv, Invocation};
+    use faas_data::trace::{hex_sha256, offered_load, to_csv, Invocation};
 
     fn amount(invocations: u32) -> Amount {
         Amount {

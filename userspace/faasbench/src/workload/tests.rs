@@ -5,7 +5,7 @@ use super::distribution::{ByDuration, Distribution, Lognormal};
 use super::functions::{Functions, Popularity};
 use super::io::Place;
 use super::*;
-use crate::trace::{self, hex_sha256, to_csv};
+use faas_data::trace::{self, hex_sha256, to_csv};
 use proptest::prelude::*;
 
 const AMOUNT: Amount = Amount {
@@ -143,7 +143,7 @@ fn one_option_changes_only_what_it_is_about() {
 
 #[test]
 fn a_class_belongs_to_a_function() {
-    let make = |function: &str, us| Invocation::cpu(0, function.into(), us);
+    let make = |function: &str, us| Invocation::cpu(0, function, us);
     let mut all = [make("a", 10), make("b", 30), make("a", 20), make("b", 1)];
     classify(&mut all, 15);
     let classes: Vec<Class> = all.iter().filter_map(|one| one.class).collect();

@@ -1,11 +1,12 @@
 //! FaaSched's mix: latency-sensitive and latency-desirable applications, and the
 //! jitter of each class.
 
-use super::{distribution, Drawn, Figure};
-use crate::data::{turnarounds_ms, Measured, Run};
+use super::{at, distribution, mean, Drawn, Figure};
+use crate::data::{Measured, Run};
 use crate::plan::{row, Setting, Source};
-use crate::stats::{deviation, mean, quantile, sorted};
 use crate::table::{ms, Table};
+use faas_data::stats::{deviation, sorted};
+use faas_data::trace::Class;
 
 /// The mix.
 pub const FIGURE: Figure = Figure {
@@ -35,10 +36,8 @@ pub const FIGURE: Figure = Figure {
 };
 
 /// Turnarounds of a class in order, in milliseconds.
-fn of_class(measured: &Measured, run: &Run, class: &str) -> Vec<f64> {
-    let has =
-        |id: usize| measured.trace.get(id).and_then(|one| one.class.as_deref()) == Some(class);
-    sorted(turnarounds_ms(run, |one| has(one.id)))
+fn of_class(measured: &Measured, run: &Run, class: Class) -> Vec<f64> {
+    sorted(run.turnarounds_ms(|one| measured.trace[one.id].class == Some(class)))
 }
 
 fn draw(measured: &Measured) -> Drawn {
@@ -54,26 +53,24 @@ fn draw(measured: &Measured) -> Drawn {
     ];
     let mut table = Table::new("classes", "Turnaround and its jitter by class", &columns);
     let mut drawn = Drawn::default();
-    for class in ["LS", "LD"] {
+    for class in [Class::Ls, Class::Ld] {
         for run in &measured.runs {
             let all = of_class(measured, run, class);
-            let at = |share| quantile(&all, share);
-            let or_none = |value: f64| ms(if all.is_empty() { f64::NAN } else { value });
             table.push(vec![
                 class.to_string(),
                 run.label(),
                 all.len().to_string(),
-                or_none(mean(&all)),
-                ms(at(0.5)),
-                ms(at(0.99)),
-                ms(at(0.75) - at(0.25)),
-                or_none(deviation(&all)),
+                ms(mean(&all)),
+                ms(at(&all, 500)),
+                ms(at(&all, 990)),
+                ms(at(&all, 750) - at(&all, 250)),
+                ms(deviation(&all).unwrap_or(f64::NAN)),
             ]);
         }
         let title = format!("Turnaround of {class}, {}", measured.title);
         let values = |run: &Run| of_class(measured, run, class);
         drawn.charts.push(distribution(
-            class,
+            &class.to_string(),
             &title,
             "turnaround, ms",
             &measured.runs,

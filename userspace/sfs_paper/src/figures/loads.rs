@@ -1,13 +1,14 @@
 //! SFS against the default over loads: turnaround, run-time effectiveness,
 //! percentiles, and the headline.
 
-use super::{distribution, ratio, suffix, turnaround_chart, turnaround_table};
+use super::{at, distribution, mean, ratio, share, suffix, turnaround_chart, turnaround_table};
 use super::{Drawn, Figure, LOADS};
 use crate::chart::{Chart, Series};
-use crate::data::{turnarounds_ms, Measured, Run};
+use crate::data::{Measured, Run};
 use crate::plan::{row, Setting, Size};
-use crate::stats::{mean, quantile, share, sorted};
 use crate::table::{factor, ms, percent, Table};
+use faas_data::measure::Measure;
+use faas_data::stats::sorted;
 
 const SPLIT: &str =
     "SFS paper, 16 vCPU, load 1.0, 10,000 requests: the shortest 83 % finish 49.6x \
@@ -90,7 +91,7 @@ pub const FIGURE_7: Figure = Figure {
         let mut drawn = Drawn::default();
         for (one, load) in measured.iter().zip(LOADS) {
             for run in &one.runs {
-                let values = effectiveness(one, run);
+                let values = effectiveness(run);
                 let cells = [
                     format!("{load:?}"),
                     run.label(),
@@ -101,8 +102,7 @@ pub const FIGURE_7: Figure = Figure {
                 table.push(cells.to_vec());
             }
             let title = format!("Run-time effectiveness, {}", one.title);
-            let values = |run: &Run| effectiveness(one, run);
-            let mut chart = distribution(&suffix(load), &title, "RTE", &one.runs, values);
+            let mut chart = distribution(&suffix(load), &title, "RTE", &one.runs, effectiveness);
             chart.log_x = false;
             drawn.charts.push(chart);
         }
@@ -128,7 +128,7 @@ pub const FIGURE_8: Figure = Figure {
         for (one, load) in measured.iter().zip(LOADS) {
             drawn.tables.push(turnaround_table(&suffix(load), one));
         }
-        let p99 = |run: &Run| quantile(&sorted(turnarounds_ms(run, |_| true)), 0.99);
+        let p99 = |run: &Run| at(&sorted(run.turnarounds_ms(|_| true)), 990);
         drawn.charts.push(over(
             measured,
             "p99",
@@ -139,10 +139,7 @@ pub const FIGURE_8: Figure = Figure {
             measured,
             "short",
             "Mean turnaround of the shortest 83 %",
-            |one, run| {
-                let short_us = one.short_us();
-                mean(&turnarounds_ms(run, |record| record.service_us <= short_us))
-            },
+            |one, run| mean(&one.short_ms(run)),
         ));
         Ok(drawn)
     },
@@ -176,12 +173,8 @@ fn over(
 }
 
 /// RTE of each invocation.
-fn effectiveness(measured: &Measured, run: &Run) -> Vec<f64> {
-    let slowdowns = measured.slowdowns(run);
-    slowdowns
-        .into_iter()
-        .map(|slowdown| 1.0 / slowdown)
-        .collect()
+fn effectiveness(run: &Run) -> Vec<f64> {
+    run.measures.iter().map(Measure::rte).collect()
 }
 
 /// What short functions gain and long ones pay, scx_sfs against EEVDF.
@@ -200,16 +193,8 @@ fn gains(measured: &[Measured]) -> Table {
         let (Some(base), Some(own)) = (one.run("eevdf"), one.run("scx_sfs")) else {
             continue;
         };
-        let limit = one.short_us();
-        let short = |run| turnarounds_ms(run, |record| record.service_us <= limit);
-        let long = |run| turnarounds_ms(run, |record| record.service_us > limit);
-        let cell = |values: Vec<f64>| {
-            if values.is_empty() {
-                ms(f64::NAN)
-            } else {
-                ms(mean(&values))
-            }
-        };
+        let (short, long) = (|run| one.short_ms(run), |run| one.long_ms(run));
+        let cell = |values: Vec<f64>| ms(mean(&values));
         table.push(vec![
             one.title.clone(),
             cell(short(base)),

@@ -16,11 +16,11 @@ mod switches;
 mod thesis;
 
 use crate::chart::{Chart, Series};
-use crate::data::{turnarounds_ms, Measured, Run};
+use crate::data::{Measured, Run};
 use crate::plan::{Setting, Size};
-use crate::stats::{mean, quantile, sorted};
 use crate::table::{ms, Table};
 use anyhow::Result;
+use faas_data::stats::{self, sorted};
 use std::path::Path;
 
 /// The loads of the SFS paper.
@@ -77,18 +77,28 @@ const TURNAROUND: [&str; 8] = [
     "p99.9, ms",
 ];
 
+/// The mean; NaN of nothing.
+fn mean(values: &[f64]) -> f64 {
+    stats::mean(values).unwrap_or(f64::NAN)
+}
+
+/// The percentile of values in order at `per_mille`; NaN of nothing.
+fn at(sorted: &[f64], per_mille: usize) -> f64 {
+    stats::percentile(sorted, per_mille).unwrap_or(f64::NAN)
+}
+
+/// The share of values that `holds` holds of; NaN of nothing.
+fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> f64 {
+    stats::share(values, holds).unwrap_or(f64::NAN)
+}
+
 /// Means and percentiles of turnaround.
-fn turnaround_row(run: &Run, short_us: u64) -> Vec<String> {
-    let all = sorted(turnarounds_ms(run, |_| true));
-    let short = turnarounds_ms(run, |one| one.service_us <= short_us);
-    let long = turnarounds_ms(run, |one| one.service_us > short_us);
-    let mean_of = |values: &[f64]| match values {
-        [] => f64::NAN,
-        values => mean(values),
-    };
-    let mut cells = vec![run.label(), ms(mean_of(&all))];
-    cells.extend([ms(mean_of(&short)), ms(mean_of(&long))]);
-    cells.extend([0.5, 0.9, 0.99, 0.999].map(|share| ms(quantile(&all, share))));
+fn turnaround_row(measured: &Measured, run: &Run) -> Vec<String> {
+    let all = sorted(run.turnarounds_ms(|_| true));
+    let mut cells = vec![run.label(), ms(mean(&all))];
+    cells.push(ms(mean(&measured.short_ms(run))));
+    cells.push(ms(mean(&measured.long_ms(run))));
+    cells.extend([500, 900, 990, 999].map(|per_mille| ms(at(&all, per_mille))));
     cells
 }
 
@@ -96,9 +106,8 @@ fn turnaround_row(run: &Run, short_us: u64) -> Vec<String> {
 fn turnaround_table(name: &str, measured: &Measured) -> Table {
     let title = format!("Turnaround, {}", measured.title);
     let mut table = Table::new(name, &title, &TURNAROUND);
-    let short_us = measured.short_us();
     for run in &measured.runs {
-        table.push(turnaround_row(run, short_us));
+        table.push(turnaround_row(measured, run));
     }
     table
 }
@@ -130,15 +139,12 @@ fn distribution(
 fn turnaround_chart(name: &str, measured: &Measured) -> Chart {
     let title = format!("Turnaround, {}", measured.title);
     distribution(name, &title, "turnaround, ms", &measured.runs, |run| {
-        turnarounds_ms(run, |_| true)
+        run.turnarounds_ms(|_| true)
     })
 }
 
-/// The ratio of the means of two samples.
+/// The ratio of the means of two samples; NaN if one is empty.
 fn ratio(above: &[f64], below: &[f64]) -> f64 {
-    if above.is_empty() || below.is_empty() {
-        return f64::NAN;
-    }
     mean(above) / mean(below)
 }
 

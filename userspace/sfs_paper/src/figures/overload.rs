@@ -1,11 +1,13 @@
 //! Transient overload: groups of invocations that arrive at once.
 
-use super::{turnaround_table, Drawn, Figure};
+use super::{at, mean, turnaround_table, Drawn, Figure};
 use crate::chart::{Chart, Series};
 use crate::data::{Measured, Run};
 use crate::plan::{row, with, Setting};
-use crate::stats::{mean, quantile, sorted};
 use crate::table::{ms, Table};
+use faas_data::measure::Measure;
+use faas_data::result::Record;
+use faas_data::stats::sorted;
 
 /// Invocations that one point of the timeline is the mean of.
 const WINDOW: usize = 25;
@@ -46,8 +48,8 @@ pub const FIGURE_12: Figure = Figure {
 
 /// Queueing delays in milliseconds, in the order of arrival.
 fn waits(run: &Run) -> Vec<f64> {
-    let wait = |one: &crate::data::Record| Some((one.start_us? - one.arrival_us) as f64 / 1e3);
-    run.records.iter().filter_map(wait).collect()
+    let wait = |one: &Measure| one.queue_delay_us as f64 / 1e3;
+    run.measures.iter().map(wait).collect()
 }
 
 fn delays(measured: &Measured) -> Table {
@@ -55,11 +57,8 @@ fn delays(measured: &Measured) -> Table {
     let mut table = Table::new("delay", "Queueing delay to the first run", &columns);
     for run in &measured.runs {
         let all = sorted(waits(run));
-        let mut cells = vec![
-            run.label(),
-            ms(if all.is_empty() { f64::NAN } else { mean(&all) }),
-        ];
-        cells.extend([0.5, 0.99, 1.0].map(|share| ms(quantile(&all, share))));
+        let mut cells = vec![run.label(), ms(mean(&all))];
+        cells.extend([500, 990, 1000].map(|per_mille| ms(at(&all, per_mille))));
         table.push(cells);
     }
     table
@@ -67,8 +66,8 @@ fn delays(measured: &Measured) -> Table {
 
 fn timeline(measured: &Measured) -> Chart {
     let line = |run: &Run| {
-        let point = |group: &[crate::data::Record]| {
-            let end = |one: &crate::data::Record| Some((one.end_us? - one.arrival_us) as f64 / 1e3);
+        let point = |group: &[Record]| {
+            let end = |one: &Record| Some((one.completed()?.1 - one.arrival_us) as f64 / 1e3);
             let values: Vec<f64> = group.iter().filter_map(end).collect();
             (!values.is_empty()).then(|| (group[0].arrival_us as f64 / 1e6, mean(&values)))
         };

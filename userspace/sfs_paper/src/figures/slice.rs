@@ -1,12 +1,12 @@
 //! The slice S: fixed against adaptive, and how it follows the arrivals.
 
-use super::{suffix, turnaround_chart, turnaround_table, Drawn, Figure};
+use super::{at, mean, suffix, turnaround_chart, turnaround_table, Drawn, Figure};
 use crate::chart::{Chart, Series};
 use crate::data::Measured;
 use crate::plan::{row, with, Row, Setting};
-use crate::stats::{mean, quantile, sorted};
 use crate::table::{ms, Table};
 use anyhow::Result;
+use faas_data::stats::sorted;
 use sfs_policy::{IatWindow, SlicePolicy, DEFAULT_WINDOW};
 
 const FIXED: [Row; 5] = [
@@ -73,7 +73,7 @@ fn draw_slice(measured: &Measured) -> Result<Drawn> {
         let shown = [
             values[0],
             mean(&values),
-            quantile(&values, 0.5),
+            at(&values, 500),
             values[values.len() - 1],
         ];
         cells.extend(shown.map(ms));

@@ -1,11 +1,12 @@
 //! Context switches, invocation by invocation.
 
-use super::{Drawn, Figure};
+use super::{at, mean, share, Drawn, Figure};
 use crate::chart::{cdf, Chart, Series};
-use crate::data::{Measured, Record, Run};
+use crate::data::{Measured, Run};
 use crate::plan::{row, Setting};
-use crate::stats::{mean, quantile, share, sorted};
 use crate::table::{factor, ms, percent, Table};
+use faas_data::result::Record;
+use faas_data::stats::sorted;
 
 /// SFS's figure 16.
 pub const FIGURE_16: Figure = Figure {
@@ -27,7 +28,7 @@ fn switches(one: &Record) -> f64 {
 /// Switches under `base` for one under `own`, of those that completed in both.
 fn ratios(base: &Run, own: &Run) -> Vec<f64> {
     let pairs = base.records.iter().zip(&own.records);
-    let both = pairs.filter(|(base, own)| base.end_us.is_some() && own.end_us.is_some());
+    let both = pairs.filter(|(base, own)| base.completed().is_some() && own.completed().is_some());
     both.map(|(base, own)| switches(base) / switches(own))
         .collect()
 }
@@ -51,14 +52,13 @@ fn draw(measured: &Measured) -> Drawn {
         "Switches of an invocation, involuntary and voluntary",
         &columns,
     );
-    let means =
-        [base, own].map(|run| ms(mean(&run.records.iter().map(switches).collect::<Vec<_>>())));
+    let means = [base, own].map(|run| ms(mean(&run.completed().map(switches).collect::<Vec<_>>())));
     let [before, now] = means;
     table.push(vec![
         "all".into(),
         before,
         now,
-        factor(quantile(&ratios, 0.5)),
+        factor(at(&ratios, 500)),
         percent(share(&ratios, |ratio| ratio >= 10.0)),
         percent(share(&ratios, |ratio| ratio < 1.0)),
     ]);

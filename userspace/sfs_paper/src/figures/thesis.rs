@@ -2,12 +2,13 @@
 //! delta to the uncontended one, its variation. Beside ours stands what the
 //! thesis's own results say, 72 CPUs, Linux's policies of its day.
 
-use super::{turnaround_chart, Drawn, Figure};
+use super::{at, turnaround_chart, Drawn, Figure};
 use crate::data::{Measured, Run};
 use crate::plan::{row, Setting, Size, Source};
-use crate::stats::{quantile, sorted, variation};
 use crate::table::{factor, Table};
 use anyhow::{Context, Result};
+use faas_data::measure::Measure;
+use faas_data::stats::{sorted, variation};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -131,13 +132,13 @@ fn cells(name: &str, all: &[Timed]) -> Vec<String> {
     }
     let weighted = programs
         .values()
-        .map(|runs| variation(runs) * runs.len() as f64);
+        .filter_map(|runs| Some(variation(runs)? * runs.len() as f64));
     let within = weighted.sum::<f64>() / all.len().max(1) as f64;
     vec![
         name.to_string(),
         factor(took / alone),
         factor((took - alone) / alone),
-        factor(quantile(&ratios, 0.99)),
+        factor(at(&ratios, 990)),
         if all.is_empty() {
             "-".into()
         } else {
@@ -147,14 +148,15 @@ fn cells(name: &str, all: &[Timed]) -> Vec<String> {
 }
 
 fn timed(measured: &Measured, run: &Run) -> Vec<Timed> {
-    let one = |record: &crate::data::Record| {
-        Some(Timed {
-            program: record.function.clone(),
-            took: (record.end_us? - record.arrival_us) as f64,
-            alone: measured.trace.get(record.id)?.uncontended_us() as f64,
-        })
+    let one = |found: &Measure| {
+        let invocation = &measured.trace[found.id];
+        Timed {
+            program: invocation.function.clone(),
+            took: found.turnaround_us as f64,
+            alone: invocation.uncontended_us() as f64,
+        }
     };
-    run.records.iter().filter_map(one).collect()
+    run.measures.iter().map(one).collect()
 }
 
 /// The first `count` results of the thesis by their start, against the median of
@@ -174,7 +176,7 @@ fn published(traces: &Path, list: &str, scheduler: &str, count: usize) -> Result
     }
     let medians: BTreeMap<String, f64> = alone
         .into_iter()
-        .map(|(program, runs)| (program, quantile(&sorted(runs), 0.5)))
+        .map(|(program, runs)| (program, at(&sorted(runs), 500)))
         .collect();
     let mut results = rows(&folder.join(format!("{scheduler}-results-{list}.txt.gz")))?;
     // workloadID, argument, tFC, tVM, start; the sort keeps the order within a second

@@ -2,9 +2,9 @@
 
 use crate::policy::ranked::Mechanics;
 use crate::policy::Settings;
-use crate::trace;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
+use faas_data::trace::{Invocation, Trace};
 use sfs_policy::learn::{self, LearnConfig};
 use std::path::PathBuf;
 
@@ -76,8 +76,8 @@ impl LearnArgs {
             }
         }
         if let Some(file) = &self.learn_from {
-            let earlier = trace::read(file)?;
-            let completion = |one: &trace::Invocation| (one.function.clone(), one.service_us());
+            let earlier = Trace::read(file)?.invocations;
+            let completion = |one: &Invocation| (one.function.clone(), one.service_us());
             settings.history = earlier.iter().map(completion).collect();
         }
         let (mechanics, learn) = (&mut settings.mechanics, &mut settings.learn);

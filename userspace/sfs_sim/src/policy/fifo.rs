@@ -1,8 +1,8 @@
 //! First in, first out: a CPU goes to the invocation that has been ready for
 //! longest, and stays with it until it ends or blocks.
 
-use super::{JobId, Policy};
-use crate::engine::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

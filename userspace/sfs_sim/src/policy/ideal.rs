@@ -1,9 +1,9 @@
 //! IDEAL: no contention. Every invocation has a CPU of its own from its
 //! arrival on; no scheduler can be faster.
 
-use crate::engine::Outcome;
+use crate::job::Outcome;
 use crate::time::PER_US;
-use crate::trace::{Invocation, Phase};
+use faas_data::trace::{Invocation, Phase};
 
 /// What becomes of the invocations of `trace`.
 pub fn outcomes(trace: &[Invocation]) -> Vec<Outcome> {
@@ -11,7 +11,7 @@ pub fn outcomes(trace: &[Invocation]) -> Vec<Outcome> {
 }
 
 fn outcome(one: &Invocation) -> Outcome {
-    let is_io = |phase: &Phase| matches!(phase, Phase::Io(_));
+    let is_io = |phase: &Phase| matches!(phase, Phase::Io { .. });
     // Blocking phases in a row are one.
     let blocked = one.phases.chunk_by(|a, b| is_io(a) == is_io(b));
     Outcome {

@@ -11,8 +11,8 @@
 //! shares what is left, and the rest wait: only the first c groups or fewer
 //! move at any time.
 
-use super::{JobId, Policy};
-use crate::engine::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::{self, Attained, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -7,10 +7,10 @@
 use super::ranked::rule::{Learned as Tables, Rule};
 use super::ranked::Ranked;
 use super::sfs::Sfs;
-use super::{JobId, Policy, Settings};
-use crate::engine::Job;
+use super::{Policy, Settings};
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_NS};
-use crate::trace::Invocation;
+use faas_data::trace::Invocation;
 
 /// The policy `learned`.
 #[derive(Debug)]

@@ -27,16 +27,13 @@ pub mod ranked;
 pub mod sfs;
 pub mod srtf;
 
-use crate::engine::Job;
+use crate::job::{Job, JobId};
 use crate::time::Time;
-use crate::trace::Invocation;
+use faas_data::trace::Invocation;
 use ranked::{rule, Mechanics, Ranked};
 use sfs_policy::learn::LearnConfig;
 use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
-
-/// An invocation's row in the trace, from 0.
-pub type JobId = u32;
 
 /// What the engine asks of a policy. Times are ticks.
 pub trait Policy {

@@ -6,7 +6,7 @@
 //! goes in between (Kleinrock 1976, sec. 4.4, and Parekh & Gallager 1993 for the
 //! virtual clock).
 
-use super::JobId;
+use crate::job::JobId;
 use crate::time::{self, Attained, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,8 +2,8 @@
 //! CPU. The ideal that fair schedulers such as EEVDF approximate.
 
 use super::pool::Pool;
-use super::{JobId, Policy};
-use crate::engine::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::Time;
 
 /// The policy `ps`.

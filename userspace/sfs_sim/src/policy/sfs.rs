@@ -19,8 +19,8 @@
 //! FAIR shares.
 
 use super::pool::Pool;
-use super::{JobId, Policy, Settings};
-use crate::engine::Job;
+use super::{Policy, Settings};
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_NS};
 use sfs_policy::{Config, Controller, Mode, OverloadPolicy};
 use std::cmp::Reverse;

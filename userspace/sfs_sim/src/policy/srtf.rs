@@ -5,8 +5,8 @@
 //! 1968); on several it need not be the lowest, but comes to it as the load comes to 1
 //! (Grosof, Scully & Harchol-Balter 2018). It knows what no scheduler can.
 
-use super::{JobId, Policy};
-use crate::engine::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

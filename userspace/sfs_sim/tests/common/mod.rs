@@ -3,10 +3,10 @@
 // Each test program uses some of it.
 #![allow(dead_code)]
 
+use faas_data::trace::Invocation;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sfs_sim::policy::{Kind, Settings};
-use sfs_sim::trace::Invocation;
 use sfs_sim::{simulate, Outcome};
 
 /// Reproducible random numbers.

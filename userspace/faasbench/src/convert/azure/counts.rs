@@ -4,9 +4,9 @@ use super::super::Skipped;
 use super::durations::Quantiles;
 use super::table::{Key, Table};
 use super::Minutes;
-use crate::input::{is_name, number, shorten};
 use anyhow::{bail, Result};
 use csv::StringRecord;
+use faas_data::input::{is_name, number, shorten};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 

@@ -2,10 +2,10 @@
 
 use super::super::Skipped;
 use super::table::{Key, Table};
-use crate::input::{shorten, MAX_US};
 use crate::workload::files::decimal;
 use anyhow::{bail, Result};
 use csv::StringRecord;
+use faas_data::input::{shorten, MAX_US};
 use std::collections::HashMap;
 use std::io::Read;
 

@@ -28,11 +28,11 @@ mod select;
 mod table;
 
 use super::Skipped;
-use crate::trace::Invocation;
 use crate::workload::random::Random;
 use crate::workload::{MAX_INVOCATIONS, MAX_SERVICE_US};
 use anyhow::{bail, Result};
 use counts::Function;
+use faas_data::trace::Invocation;
 use std::io::Read;
 
 pub use durations::Between;

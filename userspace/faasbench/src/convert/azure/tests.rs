@@ -1,6 +1,6 @@
 use super::super::{shared, NOT_HERE};
 use super::*;
-use crate::trace::{self, hex_sha256, offered_load, to_csv};
+use faas_data::trace::{self, hex_sha256, offered_load, to_csv};
 use proptest::prelude::*;
 use sfs_skip::skip;
 use std::fs::File;

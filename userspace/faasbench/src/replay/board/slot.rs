@@ -1,9 +1,9 @@
 //! The part of the board that belongs to one invocation.
 
 use super::{nonzero, Board, COMPLETED};
-use crate::kind::{Blocking, Defaults, Work};
 use crate::replay::meter::Usage;
-use crate::trace::Phase;
+use faas_data::kind::{Blocking, Defaults, Work};
+use faas_data::trace::Phase;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 // Words of a slot.

@@ -2,8 +2,8 @@
 
 use super::{range, rows, times, Row, WIDTH};
 use crate::report::svg::{LogAxis, Picture};
-use crate::report::{is_simulated, label, Comparison};
-use crate::summary::Summary;
+use crate::report::{label, Comparison};
+use faas_data::summary::Summary;
 
 const LEFT: f64 = 118.0;
 const RIGHT: f64 = 14.0;
@@ -41,7 +41,7 @@ pub fn switches(comparison: &Comparison) -> Option<Picture> {
         parts: &[("", "")],
     };
     let involuntary = |row: &Summary| row.switches.map(|switches| switches.involuntary);
-    bars.draw(comparison, &[involuntary], |row| !is_simulated(row))
+    bars.draw(comparison, &[involuntary], |row| !row.is_simulated())
 }
 
 /// What kind of bars.
@@ -111,7 +111,7 @@ impl Bars {
             picture.text("tick", (x.at(tick), bottom + 16.0), "middle", &times(tick));
         }
         picture.line("axis", (x.at(1.0), TOP), (x.at(1.0), bottom));
-        let base = crate::input::shorten(base, 16);
+        let base = faas_data::input::shorten(base, 16);
         let text = format!("{} / {base}'s (log scale)", self.axis);
         picture.text("label", (WIDTH / 2.0, bottom + 36.0), "middle", &text);
     }
@@ -119,7 +119,7 @@ impl Bars {
     fn row(&self, picture: &mut Picture, x: &LogAxis, top: f64, row: &Row, ratios: &[Option<f64>]) {
         let name = label(row.summary);
         let middle = top + BAR * self.parts.len() as f64 / 2.0;
-        let shown = crate::input::shorten(&name, 18);
+        let shown = faas_data::input::shorten(&name, 18);
         picture.begin(&row.class());
         picture.text("name", (LEFT - 8.0, middle + 4.0), "end", &shown);
         for (place, ((part, pale), ratio)) in self.parts.iter().zip(ratios).enumerate() {

@@ -4,7 +4,7 @@ use super::{milliseconds, plain, range, rows, times, Row, WIDTH};
 use crate::report::style::mark;
 use crate::report::svg::{LinearAxis, LogAxis, Picture};
 use crate::report::{label, Comparison};
-use crate::summary::{Cdf, Summary};
+use faas_data::summary::{Cdf, Summary};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 50.0;
@@ -142,7 +142,7 @@ fn short(value: f64) -> f64 {
         return value;
     }
     let digits = 2 - libm::floor(libm::log10(value)) as i32;
-    crate::summary::stats::round(value, digits.max(0))
+    faas_data::stats::round(value, digits.max(0))
 }
 
 fn frame(picture: &mut Picture, axis: &Axis, label: &str) {
@@ -223,7 +223,7 @@ pub fn legend(comparison: &Comparison) -> Picture {
         let column = (place / lines.max(1)) as f64;
         let at = (12.0 + COLUMN * column, LINE * (place % lines.max(1)) as f64);
         picture.place(&key(row, comparison), at);
-        let name = crate::input::shorten(&label(row.summary), 22);
+        let name = faas_data::input::shorten(&label(row.summary), 22);
         picture.text("name", (at.0 + 40.0, at.1 + 10.0), "start", &name);
     }
     picture

@@ -11,7 +11,7 @@ mod slice;
 use super::style::{self, Style};
 use super::svg::Picture;
 use super::Comparison;
-use crate::summary::Summary;
+use faas_data::summary::Summary;
 
 pub use bars::{relative, switches};
 pub use cdf::{key, rte, slowdown, turnaround};

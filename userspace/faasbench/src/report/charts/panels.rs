@@ -5,7 +5,7 @@ use super::{milliseconds, range, rows, Row, WIDTH};
 use crate::report::style::Style;
 use crate::report::svg::{LinearAxis, LogAxis, Picture};
 use crate::report::{label, Comparison};
-use crate::summary::series::{ByService, OverTime};
+use faas_data::summary::series::{ByService, OverTime};
 
 const HEIGHT: f64 = 164.0;
 const LEFT: f64 = 50.0;
@@ -187,7 +187,7 @@ fn panel(name: &str, row: &Row) -> Picture {
         &title,
         "One of several small pictures; what they show stands below all of them.",
     );
-    let shown = crate::input::shorten(&title, 20);
+    let shown = faas_data::input::shorten(&title, 20);
     panel.text("head", (LEFT, 14.0), "start", &shown);
     panel
 }

@@ -3,8 +3,8 @@
 use super::{milliseconds, plain, range, rows, Row, WIDTH};
 use crate::report::svg::{LinearAxis, LogAxis, Picture};
 use crate::report::{label, Comparison};
-use crate::summary::series::OverTime;
-use crate::summary::slice::SliceLog;
+use faas_data::summary::series::OverTime;
+use faas_data::summary::slice::SliceLog;
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 56.0;
@@ -119,7 +119,7 @@ fn key(picture: &mut Picture, place: usize, class: &str, text: &str) {
         "name",
         (LEFT + 40.0, y),
         "start",
-        &crate::input::shorten(text, 44),
+        &faas_data::input::shorten(text, 44),
     );
 }
 

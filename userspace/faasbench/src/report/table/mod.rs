@@ -5,8 +5,8 @@ mod numbers;
 mod terminal;
 
 use super::{label, Comparison};
-use crate::scheduler::Status;
-use crate::summary::Summary;
+use faas_data::summary::Status;
+use faas_data::summary::Summary;
 use format::{compact, per_cent, shown};
 
 pub use numbers::{functions, groups, percentiles, runs};
@@ -201,7 +201,7 @@ fn odd(comparison: &Comparison, index: usize) -> Vec<String> {
         Status::BadExit => vec!["bad exit".into()],
         Status::Lost => vec!["lost".into()],
     };
-    if super::is_late(row) {
+    if row.is_late() {
         odd.push("late".into());
     }
     let differs = comparison.differs(index);

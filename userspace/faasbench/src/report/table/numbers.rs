@@ -3,9 +3,9 @@
 use super::format::{compact, per_cent, shown, NONE};
 use super::{heads, name, Cell, Table};
 use crate::report::{label, short_sha, Comparison};
-use crate::summary::groups::{Function, Group};
-use crate::summary::stats::Stats;
-use crate::summary::Summary;
+use faas_data::stats::Stats;
+use faas_data::summary::groups::{Function, Group};
+use faas_data::summary::Summary;
 
 /// How many functions the page shows: the most invoked ones.
 const FUNCTIONS: usize = 12;

@@ -1,7 +1,7 @@
 //! The main table as text.
 
 use super::{main, odd, Cell};
-use crate::report::{is_simulated, label, Comparison};
+use crate::report::{label, Comparison};
 use comfy_table::{CellAlignment, LineStyle, Table as Grid, TableStyle};
 
 /// How many of the main table's columns the terminal has room for.
@@ -51,9 +51,9 @@ pub fn terminal(comparison: &Comparison) -> String {
 /// to say about it.
 fn short_name(comparison: &Comparison, index: usize) -> String {
     let row = &comparison.rows[index];
-    let simulated = if is_simulated(row) { " (sim)" } else { "" };
+    let simulated = if row.is_simulated() { " (sim)" } else { "" };
     let odd = !odd(comparison, index).is_empty() || row.failed > 0;
-    let name = crate::input::shorten(&row.scheduler.name, 20);
+    let name = faas_data::input::shorten(&row.scheduler.name, 20);
     format!("{name}{simulated}{}", if odd { " !" } else { "" })
 }
 

@@ -2,10 +2,11 @@
 
 mod reading;
 
-use super::{is_late, is_simulated, label, Comparison, LATE_PER_CENT};
-use crate::scheduler::Status;
-use crate::summary::stats::Stats;
-use crate::summary::Summary;
+use super::{label, Comparison};
+use faas_data::stats::Stats;
+use faas_data::summary::Status;
+use faas_data::summary::Summary;
+use faas_data::summary::LATE;
 
 pub use reading::reading;
 
@@ -53,7 +54,7 @@ fn against(base: Option<&Summary>, row: &Summary) -> Option<String> {
         base.long.turnaround_ms,
         row.long.turnaround_ms,
     ));
-    let live = !is_simulated(base) && !is_simulated(row);
+    let live = !base.is_simulated() && !row.is_simulated();
     if let (true, Some(before), Some(now)) = (live, base.switches, row.switches) {
         parts.push(switches(before.involuntary, now.involuntary));
     }
@@ -82,13 +83,14 @@ fn trouble(row: &Summary) -> Option<String> {
 
 /// That the arrivals of `row` were late, if they were.
 fn late(row: &Summary) -> Option<String> {
-    let lag = row.arrival_lag_ms.filter(|_| is_late(row))?;
+    let lag = row.arrival_lag_ms.filter(|_| row.is_late())?;
     Some(format!(
-        "{}: arrivals were late by {:.2} ms on average (at most {:.1} ms), more than {LATE_PER_CENT} % of \
-         its mean turnaround: part of what was measured is the benchmark itself.",
+        "{}: arrivals were late by {:.2} ms on average (at most {:.1} ms), more than {} % of the mean \
+         turnaround of its short invocations: part of what was measured is the benchmark itself.",
         label(row),
         lag.mean,
-        lag.max
+        lag.max,
+        LATE * 100.0
     ))
 }
 

@@ -1,8 +1,8 @@
 //! The result in one paragraph.
 
 use super::pace;
-use crate::report::{is_simulated, label, Comparison};
-use crate::summary::Summary;
+use crate::report::{label, Comparison};
+use faas_data::summary::Summary;
 
 /// The clairvoyant bound, where it was simulated.
 const BOUND: &str = "srtf";
@@ -151,7 +151,7 @@ fn gain(comparison: &Comparison) -> Option<String> {
     let bound = comparison
         .rows
         .iter()
-        .find(|row| is_simulated(row) && row.scheduler.name == BOUND)?;
+        .find(|row| row.is_simulated() && row.scheduler.name == BOUND)?;
     let base = comparison.base()?;
     let (index, winner, value) = best(&live(comparison), &CONTESTS[0])?;
     let (least, most) = (short(bound)?, short(base)?);

@@ -13,10 +13,10 @@
 
 pub mod index;
 
-use super::{JobId, Policy};
-use crate::engine::Job;
+use super::Policy;
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_US};
-use crate::trace::Invocation;
+use faas_data::trace::Invocation;
 use index::Index;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

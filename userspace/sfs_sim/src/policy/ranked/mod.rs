@@ -23,8 +23,8 @@
 
 pub mod rule;
 
-use super::{JobId, Policy, Settings};
-use crate::engine::Job;
+use super::{Policy, Settings};
+use crate::job::{Job, JobId};
 use crate::time::{Time, PER_NS, PER_US};
 use rule::Rule;
 use sfs_policy::defaults;

@@ -1,8 +1,8 @@
 //! Where the tables come from.
 
-use super::JobId;
+use crate::job::JobId;
 use crate::policy::Settings;
-use crate::trace::Invocation;
+use faas_data::trace::Invocation;
 use sfs_policy::learn::buckets::{bucket, BUCKETS};
 use sfs_policy::learn::rank::{ranks, Mass, Ranks};
 use sfs_policy::learn::{Change, Learner, Table};

@@ -63,7 +63,7 @@ fn six() -> (Trace, Vec<Record>) {
         (40_000, 20_000),
         (60_000, 40_000),
     ];
-    let invocation = |(arrival, service)| Invocation::cpu(arrival, "f".into(), service);
+    let invocation = |(arrival, service)| Invocation::cpu(arrival, "f", service);
     let trace = trace(rows.into_iter().map(invocation).collect());
     let mut records = vec![
         record(&trace, 0, 10_000, 20_000, 10_000),
@@ -128,7 +128,41 @@ fn a_run_is_late_from_a_hundredth_of_the_short_ones_turnaround_on() {
     assert_eq!(late(378_000), (0.01, true));
     assert_eq!(late(37_750_000), (1.0, true));
     let unknown = summarise(&trace, &records, &setting(), &[]);
-    assert_eq!(unknown.arrival_lag, None);
+    assert_eq!((unknown.arrival_lag, unknown.is_late()), (None, false));
+}
+
+#[test]
+fn a_summary_of_before_the_mark_is_late_by_the_same_rule() {
+    let (trace, records) = six();
+    // 1 % of the short ones' turnaround is 0.3775 ms, of that of all 0.602 ms.
+    for lag_ns in [377_000, 378_000, 601_000, 603_000] {
+        let new = summarise(&trace, &records, &setting(), &[lag_ns]);
+        let mut old = new.clone();
+        old.arrival_lag = None;
+        assert_eq!(
+            (old.is_late(), new.is_late()),
+            (lag_ns > 377_500, lag_ns > 377_500)
+        );
+    }
+    // Where no short one completed, it is all that count.
+    let only_long = |lag_ns| {
+        let records: Vec<Record> = records.iter().cloned().map(fail_all_but(3)).collect();
+        let mut old = summarise(&trace, &records, &setting(), &[lag_ns]);
+        old.arrival_lag = None;
+        old.is_late()
+    };
+    assert_eq!([1_499_000, 1_501_000].map(only_long), [false, true]);
+}
+
+fn fail_all_but(id: usize) -> impl Fn(Record) -> Record {
+    move |record| Record {
+        exit: if record.id == id {
+            record.exit
+        } else {
+            Exit::Code(1)
+        },
+        ..record
+    }
 }
 
 #[test]
@@ -240,7 +274,7 @@ fn the_series_for_plots_are_those_computed_by_hand() {
 #[test]
 fn bins_of_time_are_of_equal_length_and_may_be_empty() {
     // 32 invocations, one each millisecond: 4 bins of 31,001 / 4 us.
-    let one = |id: u64| Invocation::cpu(id * 1000, "f".into(), 10);
+    let one = |id: u64| Invocation::cpu(id * 1000, "f", 10);
     let trace = trace((0..32).map(one).collect());
     let mut records: Vec<Record> = (0..32)
         .map(|id| record(&trace, id, id as u64 * 1000 + 500, 99_000, 10))
@@ -282,18 +316,8 @@ fn a_summary_without_the_later_fields_can_be_read() {
 }
 
 #[test]
-fn of_equal_invocations_those_with_smaller_ids_are_short() {
-    let equal = vec![Invocation::cpu(0, "f".into(), 5); 10];
-    // ceil(8.3) = 9
-    let mut want = vec![true; 9];
-    want.push(false);
-    assert_eq!(shortest(&equal), want);
-    assert_eq!(shortest(&equal[..1]), [true]);
-}
-
-#[test]
 fn with_io_the_base_of_slowdown_is_cpu_and_io_together() {
-    let mut one = Invocation::cpu(0, "f".into(), 0);
+    let mut one = Invocation::cpu(0, "f", 0);
     one.phases = vec![Phase::io(30_000), Phase::cpu(10_000)];
     let trace = trace(vec![one]);
     let records = [record(&trace, 0, 0, 60_000, 10_500)];
@@ -318,6 +342,21 @@ fn nothing_measured_is_null_not_zero() {
     let text = json::to_text(&found).unwrap();
     assert!(text.contains("\"turnaround_ms\": null"));
     assert!(text.contains("\"status\": \"not-loaded\""));
+}
+
+#[test]
+fn a_status_is_shown_as_it_is_written() {
+    let all = [
+        Status::Ok,
+        Status::NotLoaded,
+        Status::Ejected,
+        Status::Reloaded,
+        Status::BadExit,
+        Status::Lost,
+    ];
+    for status in all {
+        assert_eq!(serde_json::to_value(status).unwrap(), status.to_string());
+    }
 }
 
 #[test]

@@ -3,9 +3,16 @@
 use anyhow::{bail, Context, Result};
 use nix::errno::Errno;
 use nix::fcntl::{fallocate, FallocateFlags};
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{File, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Who may do what with a new file, before the process's mask: everybody may
+/// read and write it, as with any file that a program makes.
+const MODE: u32 = 0o666;
 
 /// A file that is written next to its place and moved there when complete.
 ///
@@ -16,41 +23,56 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    file: File,
-    /// Where the file is until it is complete.
-    temporary: Option<PathBuf>,
+    place: Place,
+}
+
+/// Where the bytes go until they are complete.
+#[derive(Debug)]
+enum Place {
+    /// A hidden file in the same folder.
+    Beside(NamedTempFile),
+    /// The device or pipe itself.
+    Itself(File),
 }
 
 impl Output {
-    /// Opens the temporary file `.<name>.tmp` in the folder of `path`.
+    /// Opens a temporary file `.<name>.<random>.tmp` in the folder of `path`.
     ///
     /// # Errors
     /// If `path` is a folder or its folder cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let cannot = || format!("cannot write {}", path.display());
-        let found = std::fs::metadata(path).ok();
-        if found.as_ref().is_some_and(|found| found.is_dir()) {
-            bail!("{}: it is a folder", cannot());
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => bail!("{}: it is a folder", cannot()),
+            Ok(found) if !found.is_file() => {
+                let file = File::options().write(true).open(path);
+                Ok(Self {
+                    path: path.to_path_buf(),
+                    place: Place::Itself(file.with_context(cannot)?),
+                })
+            }
+            _ => Self::beside(path).with_context(cannot),
         }
-        if found.as_ref().is_some_and(|found| !found.is_file()) {
-            let file = File::options().write(true).open(path);
-            return Ok(Self {
-                path: path.to_path_buf(),
-                file: file.with_context(cannot)?,
-                temporary: None,
-            });
-        }
+    }
+
+    fn beside(path: &Path) -> Result<Self> {
         // What a link points to is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let name = path.file_name().with_context(cannot)?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(".tmp");
-        let temporary = path.with_file_name(hidden);
+        let mut hidden = OsString::from(".");
+        hidden.push(path.file_name().context("it has no name")?);
+        hidden.push(".");
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let temporary = tempfile::Builder::new()
+            .prefix(&hidden)
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(MODE))
+            .tempfile_in(folder)?;
         Ok(Self {
-            file: File::create(&temporary).with_context(cannot)?,
-            temporary: Some(temporary),
             path,
+            place: Place::Beside(temporary),
         })
     }
 
@@ -61,11 +83,11 @@ impl Output {
     /// # Errors
     /// If there is not so much room.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
-        if self.temporary.is_none() {
+        let Place::Beside(temporary) = &self.place else {
             return Ok(());
-        }
+        };
         let length = i64::try_from(bytes).unwrap_or(i64::MAX);
-        match fallocate(&self.file, FallocateFlags::empty(), 0, length) {
+        match fallocate(temporary.as_file(), FallocateFlags::empty(), 0, length) {
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => {
                 Err(errno).with_context(|| {
                     format!("{} needs {} KiB of room", self.path.display(), bytes >> 10)
@@ -79,27 +101,24 @@ impl Output {
     ///
     /// # Errors
     /// If the disk is full or the place was taken away meanwhile.
-    pub fn commit(mut self, content: &[u8]) -> Result<()> {
-        let cannot = || format!("cannot write {}", self.path.display());
-        self.file.write_all(content).with_context(cannot)?;
-        self.file.flush().with_context(cannot)?;
-        if let Some(temporary) = &self.temporary {
-            let length = content.len() as u64; // what was reserved may be more
-            self.file.set_len(length).with_context(cannot)?;
-            std::fs::rename(temporary, &self.path).with_context(cannot)?;
-        }
-        self.temporary = None;
-        Ok(())
+    pub fn commit(self, content: &[u8]) -> Result<()> {
+        let path = &self.path;
+        let written = match self.place {
+            Place::Beside(temporary) => move_there(temporary, content, path),
+            Place::Itself(mut file) => file.write_all(content).and_then(|()| file.flush()),
+        };
+        written.with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            // Nothing is lost if it stays: it is empty or half written.
-            let _ = std::fs::remove_file(temporary);
-        }
-    }
+/// Writes `content` to `temporary` and moves it to `path`.
+fn move_there(mut temporary: NamedTempFile, content: &[u8], path: &Path) -> std::io::Result<()> {
+    let file = temporary.as_file_mut();
+    file.write_all(content)?;
+    file.flush()?;
+    file.set_len(content.len() as u64)?; // what was reserved may be more
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// Where a command writes: a file, or standard output for `-`.
@@ -172,6 +191,30 @@ mod tests {
     }
 
     #[test]
+    fn a_new_file_has_the_rights_of_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, other) = (dir.path().join("a.csv"), dir.path().join("b.csv"));
+        Output::create(&ours).unwrap().commit(b"text").unwrap();
+        std::fs::write(&other, "text").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&other));
+    }
+
+    #[test]
+    fn two_that_write_one_file_do_not_mix() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.csv");
+        let (first, second) = (
+            Output::create(&path).unwrap(),
+            Output::create(&path).unwrap(),
+        );
+        second.commit(b"second").unwrap();
+        first.commit(b"first").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
     fn what_was_reserved_and_is_not_needed_is_given_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");
@@ -198,6 +241,16 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         drop(Output::create(&path).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        // What has taken its place stands in for a full disk.
+        let output = Output::create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let said = output.commit(b"new").unwrap_err().to_string();
+        assert!(
+            said.contains("cannot write") && said.contains("a.csv"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

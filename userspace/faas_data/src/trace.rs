@@ -10,7 +10,7 @@
 //! with its line, never a guess.
 
 use crate::input::{self, InputError, MAX_US};
-use crate::kind::{self, Blocking, Work};
+use crate::kind::{Blocking, Kind, Work};
 use anyhow::Result;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -103,11 +103,11 @@ impl fmt::Display for Class {
 /// One request to be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
-    /// Arrival in microseconds since the start of the trace.
+    /// Arrival in microseconds since the start of the trace, at most [`MAX_US`].
     pub arrival_us: u64,
     /// The function's name.
     pub function: String,
-    /// Its steps, at least one.
+    /// Its steps, at least one; together at most [`MAX_US`].
     pub phases: Vec<Phase>,
     /// Its class, where the workload has one.
     pub class: Option<Class>,
@@ -115,10 +115,10 @@ pub struct Invocation {
 
 impl Invocation {
     /// An invocation that only computes, for `service_us` microseconds.
-    pub fn cpu(arrival_us: u64, function: String, service_us: u64) -> Self {
+    pub fn cpu(arrival_us: u64, function: impl Into<String>, service_us: u64) -> Self {
         Self {
             arrival_us,
-            function,
+            function: function.into(),
             phases: vec![Phase::cpu(service_us)],
             class: None,
         }
@@ -285,7 +285,7 @@ fn parse_phase(text: &str) -> Result<Phase, String> {
 }
 
 /// What stands after the `@` of a phase, if there is one.
-fn parse_kind<K: clap::ValueEnum>(step: &str, suffix: Option<&str>) -> Result<Option<K>, String> {
+fn parse_kind<K: Kind>(step: &str, suffix: Option<&str>) -> Result<Option<K>, String> {
     let wrong = |suffix: &str, want: String| {
         format!(
             "`{}` is no kind of {step} phase: {want}",
@@ -293,7 +293,7 @@ fn parse_kind<K: clap::ValueEnum>(step: &str, suffix: Option<&str>) -> Result<Op
         )
     };
     suffix
-        .map(|suffix| kind::parse(suffix).map_err(|want| wrong(suffix, want)))
+        .map(|suffix| K::parse(suffix).map_err(|want| wrong(suffix, want)))
         .transpose()
 }
 
@@ -329,6 +329,7 @@ pub fn to_csv(invocations: &[Invocation]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn rows(text: &str) -> Result<Vec<Invocation>, String> {
         parse("t.csv", text.as_bytes()).map_err(|error| error.to_string())
@@ -345,6 +346,9 @@ mod tests {
         assert_eq!(one.phases.len(), 4);
         assert_eq!(one.service_us(), 150_007);
         assert_eq!(one.uncontended_us(), 170_008);
+        // What a phase does makes no difference.
+        let kinds = &row("5,f,io:2@pipe;cpu:5000@fib").unwrap()[0];
+        assert_eq!((kinds.service_us(), kinds.uncontended_us()), (5000, 5002));
     }
 
     #[test]
@@ -367,6 +371,17 @@ mod tests {
                 "t.csv:2: arrival `99999999999999999999` is more than 10000000000000",
             ),
             ("1,f", "t.csv:2: want 3 fields, found 2"),
+            ("1,f,cpu:1,LS", "t.csv:2: want 3 fields, found 4"),
+            ("1,f,cpu:1\n\n2,f,cpu:1", "t.csv:3: want 3 fields, found 1"),
+            (
+                "1,f,cpu:1\r",
+                "t.csv:2: the line ends in a carriage return, want a newline only",
+            ),
+            ("1,\"f\",cpu:1", "t.csv:2: `\"f\"` is not a function name"),
+            (
+                "1,f,cpu:@fib",
+                "t.csv:2: the time of a phase `` is not a whole number",
+            ),
             ("", "t.csv:2: want 3 fields, found 1"),
             ("1,,cpu:1", "t.csv:2: `` is not a function name"),
             ("1,f,cpu:0", "t.csv:2: phase `cpu:0` takes no time"),
@@ -417,6 +432,19 @@ mod tests {
             cut,
             "t.csv:3: the last line has no newline: the file is cut off"
         );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_trace_that_reads_back_or_an_error(
+            text in "[0-9a-z,:;@\n\r]{0,80}|.{0,80}",
+            headed in any::<bool>(),
+        ) {
+            let head = if headed { format!("{HEADER}\n") } else { String::new() };
+            if let Ok(found) = rows(&format!("{head}{text}\n")) {
+                prop_assert_eq!(rows(&to_csv(&found)), Ok(found));
+            }
+        }
     }
 
     #[test]

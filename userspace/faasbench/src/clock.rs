@@ -1,4 +1,4 @@
-//! The clocks that a replay uses, without allocation or failure paths.
+//! The clocks of replays and of work, without allocation or failure paths.
 
 use nix::time::{clock_gettime, clock_nanosleep, ClockId, ClockNanosleepFlags};
 

@@ -5,15 +5,9 @@
 //! ```text
 //! slice: monotonic_us=81234567 s_us=89070 mode=filter arrivals=100
 //! ```
-//!
-//! [`run`](crate::run) asks every scheduler for it by the environment variable
-//! [`ASK`], which others do not know and need not know.
 
-use super::stats::Ms;
+use crate::stats::Ms;
 use serde::{Deserialize, Serialize};
-
-/// The environment variable that has scx_sfs print S, if it is `true`.
-pub const ASK: &str = "SCX_SFS_LOG_SLICE";
 
 /// What S was and in which mode, each from a time on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 //! service time. Bins depend on the trace only, so that those of different
 //! schedulers can be laid over each other.
 
-use super::stats::{nearest_rank, Ms};
-use super::Measure;
+use crate::measure::Measure;
+use crate::stats::{nearest_rank, Ms};
 use crate::trace::Invocation;
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,8 @@
 //! range and variance of turnaround (milliseconds, milliseconds squared) and of
 //! slowdown. The variance is that of all of them, not an estimate for more.
 
-use super::stats::{mean, nearest_rank, ratio, round, Spread, Stats};
-use super::{Measure, Rte};
+use crate::measure::Measure;
+use crate::stats::{mean, nearest_rank, ratio, round, Spread, Stats};
 use crate::trace::Invocation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,6 +41,17 @@ pub struct Jitter {
     pub turnaround_ms: Spread,
     /// Of slowdown.
     pub slowdown: Spread,
+}
+
+/// Run-time effectiveness: uncontended duration / turnaround.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rte {
+    /// The mean.
+    pub mean: f64,
+    /// Share of invocations with 0.95 or more.
+    pub at_least_095: f64,
+    /// Share of invocations with less than 0.2.
+    pub below_02: f64,
 }
 
 /// One function. There may be many, so it has fewer numbers than a [`Group`].

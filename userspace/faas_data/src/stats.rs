@@ -82,12 +82,9 @@ impl Spread {
 
     /// Of plain ratios that are sorted; `None` of nothing.
     pub fn of_sorted_ratios(sorted: &[f64]) -> Option<Self> {
-        let mean = mean(sorted)?;
-        let square = |value: &f64| (value - mean) * (value - mean);
-        let variance = sorted.iter().map(square).sum::<f64>() / sorted.len() as f64;
         Some(Self {
+            variance: ratio(variance(sorted)?),
             iqr: ratio(nearest_rank(sorted, 3, 4) - nearest_rank(sorted, 1, 4)),
-            variance: ratio(variance),
         })
     }
 }
@@ -111,9 +108,45 @@ pub fn nearest_rank<T: Copy>(sorted: &[T], part: usize, whole: usize) -> T {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
+/// The percentile of `sorted` values at `per_mille` (0 to 1000), as
+/// [`nearest_rank`]; `None` of nothing.
+pub fn percentile(sorted: &[f64], per_mille: usize) -> Option<f64> {
+    (!sorted.is_empty()).then(|| nearest_rank(sorted, per_mille, 1000))
+}
+
+/// The values in order.
+pub fn sorted(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
 /// The mean, `None` of nothing.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The variance: the mean squared distance from the mean, not an estimate for
+/// more values than these; `None` of nothing.
+pub fn variance(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    let square = |value: &f64| (value - mean) * (value - mean);
+    Some(values.iter().map(square).sum::<f64>() / values.len() as f64)
+}
+
+/// The standard deviation: the root of the [`variance`]; `None` of nothing.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    variance(values).map(f64::sqrt)
+}
+
+/// Coefficient of variation: deviation / mean; `None` of nothing.
+pub fn variation(values: &[f64]) -> Option<f64> {
+    Some(deviation(values)? / mean(values)?)
+}
+
+/// The share of the values that `holds` holds of, 0 to 1; `None` of nothing.
+pub fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> Option<f64> {
+    let count = values.iter().filter(|value| holds(**value)).count();
+    (!values.is_empty()).then(|| count as f64 / values.len() as f64)
 }
 
 /// The mean of times, in their unit; `None` of nothing. Summed up exactly.
@@ -158,6 +191,27 @@ mod tests {
         let one = Spread::of_sorted_us(&[7]).unwrap();
         assert_eq!((one.iqr, one.variance), (0.0, 0.0));
         assert_eq!(Spread::of_sorted_us(&[]), None);
+    }
+
+    #[test]
+    fn moments_and_shares_by_hand() {
+        let two = [1.0, 3.0];
+        assert_eq!((mean(&two), variance(&two)), (Some(2.0), Some(1.0)));
+        assert_eq!((deviation(&two), variation(&two)), (Some(1.0), Some(0.5)));
+        assert_eq!(share(&two, |value| value > 1.0), Some(0.5));
+        assert_eq!(
+            (mean(&[]), variance(&[]), deviation(&[])),
+            (None, None, None)
+        );
+        assert_eq!((variation(&[]), share(&[], |_| true)), (None, None));
+    }
+
+    #[test]
+    fn percentiles_of_plain_values_are_by_nearest_rank() {
+        let four = sorted(vec![4.0, 2.0, 1.0, 3.0]);
+        let found = [0, 250, 260, 500, 1000].map(|per_mille| percentile(&four, per_mille));
+        assert_eq!(found, [1.0, 1.0, 2.0, 2.0, 4.0].map(Some));
+        assert_eq!(percentile(&[], 500), None);
     }
 
     #[test]

@@ -21,7 +21,9 @@
 
 use crate::input::{self, InputError, MAX_US};
 use crate::trace::Invocation;
+use anyhow::Result;
 use std::fmt::{self, Write};
+use std::path::Path;
 
 /// The first line of a result.
 pub const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
@@ -105,27 +107,55 @@ pub fn most_bytes(invocations: &[Invocation]) -> u64 {
 
 /// The text of a result.
 pub fn to_csv(records: &[Record]) -> String {
-    let time = |us: Option<u64>| us.map(|us| us.to_string()).unwrap_or_default();
     let mut text = format!("{HEADER}\n");
     for one in records {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{},{},{},{},{},{},{},{},{},{},{}",
-            one.id,
-            one.function,
-            one.arrival_us,
-            time(one.start_us),
-            time(one.end_us),
-            one.cpu_us,
-            one.service_us,
-            one.voluntary_switches,
-            one.involuntary_switches,
-            one.exit,
-            time(one.runqueue_wait_us),
-        );
+        push_row(&mut text, one);
+        let _ = writeln!(text, ",{}", time(one.runqueue_wait_us));
     }
     text
+}
+
+/// The text of a result without the column of run-queue waits, for those who
+/// cannot measure them.
+pub fn to_csv_without_waits(records: &[Record]) -> String {
+    let mut text = format!("{HEADER_WITHOUT_WAIT}\n");
+    for one in records {
+        push_row(&mut text, one);
+        text.push('\n');
+    }
+    text
+}
+
+/// Adds the row of `one` up to the column `exit`.
+fn push_row(text: &mut String, one: &Record) {
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "{},{},{},{},{},{},{},{},{},{}",
+        one.id,
+        one.function,
+        one.arrival_us,
+        time(one.start_us),
+        time(one.end_us),
+        one.cpu_us,
+        one.service_us,
+        one.voluntary_switches,
+        one.involuntary_switches,
+        one.exit,
+    );
+}
+
+fn time(us: Option<u64>) -> String {
+    us.map(|us| us.to_string()).unwrap_or_default()
+}
+
+/// Reads the result at `path` of the trace `invocations`, as [`parse`].
+///
+/// # Errors
+/// If it cannot be read, or as [`parse`].
+pub fn read(path: &Path, invocations: &[Invocation]) -> Result<Vec<Record>> {
+    let bytes = input::read(path)?;
+    Ok(parse(&path.display().to_string(), &bytes, invocations)?)
 }
 
 /// Parses a result of `trace` and checks that it belongs to it: every
@@ -240,12 +270,10 @@ fn check(record: Record, row: usize, trace: &[Invocation]) -> Result<Record, Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn trace() -> Vec<Invocation> {
-        vec![
-            Invocation::cpu(5, "f".into(), 10),
-            Invocation::cpu(6, "g".into(), 20),
-        ]
+        vec![Invocation::cpu(5, "f", 10), Invocation::cpu(6, "g", 20)]
     }
 
     fn read(rows: &str) -> Result<Vec<Record>, String> {
@@ -272,7 +300,20 @@ mod tests {
         let text = format!("{HEADER_WITHOUT_WAIT}\n{rows}");
         let records = parse("r.csv", text.as_bytes(), &trace()).unwrap();
         assert!(records.iter().all(|one| one.runqueue_wait_us.is_none()));
+        assert_eq!(to_csv_without_waits(&records), text);
         assert!(parse("r.csv", format!("{HEADER}\n{rows}").as_bytes(), &trace()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_result_that_reads_back_or_an_error(
+            text in "([01],[fg],[56],[5-9]?,[7-9]?,[0-9],[12]0,1,2,[a-z0-9:]{1,9},[0-9]?\n){0,3}|.{0,80}",
+        ) {
+            if let Ok(found) = read(&text) {
+                let again = parse("r.csv", to_csv(&found).as_bytes(), &trace());
+                prop_assert_eq!(again, Ok(found));
+            }
+        }
     }
 
     #[test]

@@ -1,18 +1,8 @@
 //! Summaries: the numbers of one run.
 //!
-//! Definitions, for what [`crate::result`] has of each invocation:
+//! Definitions, for what [`crate::result`] has of each invocation, beside those of
+//! [`crate::measure`]:
 //!
-//! - *turnaround* = end - arrival, *queue delay* = start - arrival; the arrival
-//!   is the planned one, so that a late dispatcher counts against the run.
-//! - *slowdown* = turnaround / uncontended duration, and *RTE* is its inverse,
-//!   at most 1. The uncontended duration is the service time plus the time
-//!   blocked. Without I/O that is the service time; with I/O it is what makes
-//!   slowdown 1 mean "as on an idle machine" (by service time alone, a function
-//!   that mostly waits for I/O would always look slowed down).
-//! - *short* are the shortest 83 % by service time, rounded up to whole
-//!   invocations; of equal ones those with the smaller id. The split is over
-//!   all invocations of the trace, completed or not: it is the same for every
-//!   scheduler.
 //! - *percentiles* are by nearest rank: the smallest value that at least that
 //!   share of all values does not exceed.
 //! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
@@ -25,7 +15,7 @@
 //!   those completed): the lag is a part of each turnaround, and the short ones
 //!   are where it weighs most.
 //! - *wasted* is the time that a CPU idled while a task waited that may run there, without
-//!   stretches of less than 0.1 ms: see [`crate::waste`].
+//!   stretches of less than 0.1 ms.
 //! - *jitter* = interquartile range and variance, see [`groups`].
 //!
 //! Invocations that did not complete successfully are counted in `failed`, of
@@ -40,23 +30,20 @@ pub mod groups;
 pub mod json;
 pub mod series;
 pub mod slice;
-pub mod stats;
 
+use crate::measure::{shortest, Measure};
 use crate::result::Record;
-use crate::scheduler::Status;
+use crate::stats::{self, mean, nearest_rank, ratio, Ms, Stats};
 use crate::trace::{offered_load, Invocation, Trace};
-use groups::{Function, Group, Jitter};
+use groups::{Function, Group, Jitter, Rte};
 use serde::{Deserialize, Serialize};
 use series::{ByService, OverTime};
 use slice::SliceLog;
-use stats::{mean, nearest_rank, ratio, Ms, Stats};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The name and version of the format.
 pub const SCHEMA: &str = "faasbench.summary/1";
-
-/// Share of the invocations that are short, in per cent: the paper's split.
-pub const SHORT_PERCENT: usize = 83;
 
 /// Share of the short ones' turnaround above which the arrival lag makes a run
 /// late.
@@ -64,6 +51,9 @@ pub const LATE: f64 = 0.01;
 
 /// Number of steps of [`Cdf`]: one value for each half per cent, and the first.
 const CDF_STEPS: usize = 200;
+
+/// What [`Summary::accel`] says of a simulation.
+pub const SIMULATED: &str = "simulated";
 
 /// The summary of one run, as its JSON file has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,7 +66,8 @@ pub struct Summary {
     pub scheduler: SchedulerInfo,
     /// The kernel's release.
     pub kernel: String,
-    /// How the machine's CPUs are made: `native`, `kvm`, `tcg` or `icount`.
+    /// How the machine's CPUs are made: `native`, `kvm`, `tcg`, `icount` or
+    /// [`SIMULATED`].
     pub accel: String,
     /// What served the invocations, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +130,24 @@ pub struct Summary {
     pub slice: Option<SliceLog>,
 }
 
+impl Summary {
+    /// Whether it is of a simulation: no kernel, and nothing costs anything.
+    pub fn is_simulated(&self) -> bool {
+        self.accel == SIMULATED
+    }
+
+    /// Whether the arrivals were so late that it shows in what was measured: it
+    /// says so itself or, if it is of an earlier version, by the same rule.
+    pub fn is_late(&self) -> bool {
+        if let Some(lag) = self.arrival_lag {
+            return lag.late;
+        }
+        let base = self.short.turnaround_ms.or(self.turnaround_ms);
+        let known = self.arrival_lag_ms.zip(base);
+        known.is_some_and(|(lag, turnaround)| is_late(lag.mean / turnaround.mean))
+    }
+}
+
 /// What was replayed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
@@ -169,6 +178,38 @@ pub struct SchedulerInfo {
     pub detail: String,
 }
 
+/// How a scheduler did apart from the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It was there from the first arrival to the last completion.
+    Ok,
+    /// It did not load: nothing was measured.
+    NotLoaded,
+    /// It was gone before the last completion: the rest ran under EEVDF.
+    Ejected,
+    /// It was loaded anew during the replay.
+    Reloaded,
+    /// It measured well, but did not exit with 0 on SIGINT.
+    BadExit,
+    /// The machine crashed, hung or was given up: nothing came back from it.
+    Lost,
+}
+
+impl fmt::Display for Status {
+    /// The word that stands for it in a summary.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::NotLoaded => "not-loaded",
+            Self::Ejected => "ejected",
+            Self::Reloaded => "reloaded",
+            Self::BadExit => "bad-exit",
+            Self::Lost => "lost",
+        })
+    }
+}
+
 /// What served the invocations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxInfo {
@@ -195,17 +236,6 @@ pub struct SandboxInfo {
     /// `nested` if the cgroups of a function are in one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_layout: Option<String>,
-}
-
-/// Run-time effectiveness: uncontended duration / turnaround.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Rte {
-    /// The mean.
-    pub mean: f64,
-    /// Share of invocations with 0.95 or more.
-    pub at_least_095: f64,
-    /// Share of invocations with less than 0.2.
-    pub below_02: f64,
 }
 
 /// Context switches for one invocation, on average.
@@ -266,44 +296,12 @@ pub struct Setting {
     pub sandbox: Option<SandboxInfo>,
 }
 
-/// What is computed of one completed invocation.
-#[derive(Debug, Clone, Copy)]
-struct Measure {
-    /// Row in the trace.
-    id: usize,
-    turnaround_us: u64,
-    queue_delay_us: u64,
-    slowdown: f64,
-}
-
-impl Measure {
-    fn of(record: &Record, invocation: &Invocation) -> Option<Self> {
-        let (start_us, end_us) = record.completed()?;
-        let turnaround_us = end_us - record.arrival_us;
-        Some(Self {
-            id: record.id,
-            turnaround_us,
-            queue_delay_us: start_us - record.arrival_us,
-            slowdown: turnaround_us as f64 / invocation.uncontended_us() as f64,
-        })
-    }
-
-    /// Run-time effectiveness. Rounding of the times may make a turnaround
-    /// shorter than possible by 1 us.
-    fn rte(&self) -> f64 {
-        (1.0 / self.slowdown).min(1.0)
-    }
-}
-
 /// Summarises `records`, which must be those of `trace` in its order, or none
 /// if nothing could be run. `lag_ns` is how late each was forked, in
 /// nanoseconds, empty if unknown.
 pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &[u64]) -> Summary {
     let invocations = &trace.invocations;
-    let pairs = records.iter().zip(invocations);
-    let done: Vec<Measure> = pairs
-        .filter_map(|(record, invocation)| Measure::of(record, invocation))
-        .collect();
+    let done = Measure::all(records, invocations);
     let ok: Vec<&Record> = records
         .iter()
         .filter(|one| one.completed().is_some())
@@ -350,18 +348,6 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
     }
 }
 
-/// For each invocation, whether it is one of the shortest 83 %.
-fn shortest(invocations: &[Invocation]) -> Vec<bool> {
-    let mut by_service: Vec<usize> = (0..invocations.len()).collect();
-    by_service.sort_by_key(|id| (invocations[*id].service_us(), *id));
-    let count = (invocations.len() * SHORT_PERCENT).div_ceil(100);
-    let mut short = vec![false; invocations.len()];
-    for id in &by_service[..count] {
-        short[*id] = true;
-    }
-    short
-}
-
 fn makespan(invocations: &[Invocation], ok: &[&Record]) -> Option<f64> {
     let first = invocations.first()?.arrival_us;
     let last = ok.iter().filter_map(|one| one.end_us).max()?;
@@ -402,8 +388,13 @@ fn lateness(lag_ns: &[u64], turnaround_ms: Option<Stats>) -> Option<Lateness> {
     let share = mean(&lag_ms)? / turnaround_ms?.mean;
     Some(Lateness {
         of_short_turnaround: ratio(share),
-        late: share > LATE,
+        late: is_late(share),
     })
+}
+
+/// Whether mean lag / mean turnaround of the short invocations is too much.
+fn is_late(share: f64) -> bool {
+    share > LATE
 }
 
 fn cdf(measures: &[Measure]) -> Option<Cdf> {
