@@ -16,8 +16,9 @@ ifeq ($(BPF_CLANG),)
 BPF_CLANG = $(shell scripts/find-clang 2>/dev/null)
 endif
 export BPF_CLANG
-# The variables of `make bench` are described in scripts/bench; given on make's
-# command line or in the environment, they reach it by themselves.
+# What runs the measurements. The variables of `make bench` are those of `sfs_lab bench
+# --help`; given on make's command line or in the environment, they reach it by themselves.
+LAB := userspace/target/release/sfs_lab
 
 # The version that `make audit` installs where there is none.
 CARGO_DENY := 0.20.2
@@ -55,7 +56,7 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 	@scripts/bom
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
-	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo scripts/bench
+	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
 	vm/test.sh
@@ -64,7 +65,7 @@ test: build test-unit ## everything: units, tools, and the scheduler in a live k
 test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
 	scripts/test.sh
-	scripts/test-bench
+	scripts/test-peers
 	scripts/test-links
 	packaging/test.sh
 	tests/test.sh
@@ -88,8 +89,8 @@ matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
 	tests/stress $(MIX)
 
-bench: build ## any schedulers on any workload; variables: see scripts/bench
-	@scripts/bench
+bench: build ## any schedulers on any workload; variables: userspace/target/release/sfs_lab bench --help
+	@$(LAB) bench
 
 peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
 	@scripts/peers $(NAME)

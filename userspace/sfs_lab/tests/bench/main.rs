@@ -1,0 +1,8 @@
+//! What `bench` does with rows, settings, interruptions and failures: with the programs
+//! themselves, and a stand-in for the VM.
+
+mod ending;
+mod failing;
+mod keeping;
+mod refusing;
+mod tree;
