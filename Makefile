@@ -83,8 +83,8 @@ test-service: build ## the service under a live systemd in a VM, minutes; PART="
 test-full: override ON :=
 test-full: test test-fresh matrix stress ## everything, on bare machines, on every kernel and under stress: hours
 
-matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)
-	@scripts/matrix $(ON)
+matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
+	@$(LAB) matrix $(ON)
 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
 	tests/stress $(MIX)

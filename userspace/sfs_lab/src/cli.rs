@@ -2,6 +2,7 @@
 
 use crate::bench::{self, args::BenchArgs};
 use crate::failure::{self, Failure};
+use crate::matrix::{self, MatrixArgs};
 use crate::signals::Interrupt;
 use crate::tree::Tree;
 use anyhow::Result;
@@ -21,13 +22,16 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Compare schedulers on one trace, each in a VM of its own: `make bench`
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
+    /// Run the behaviour suite on several kernels and machines, and print a table: `make matrix`
+    Matrix(MatrixArgs),
 }
 
 impl Task {
     fn name(&self) -> &'static str {
         match self {
             Self::Bench(_) => "bench",
+            Self::Matrix(_) => "matrix",
         }
     }
 
@@ -39,6 +43,7 @@ impl Task {
                 let settings = args.settings(|name| std::env::var_os(name))?;
                 Ok(bench::run(&tree, &settings, &interrupt)?.status())
             }
+            Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a program that has just begun is looked at, and one that takes its time.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -59,12 +59,30 @@ impl Job {
     /// # Errors
     /// If a signal asks this process to end; the program then still runs.
     pub fn wait(&mut self, interrupt: &Interrupt) -> Result<i32> {
-        let mut pause = FIRST_LOOK;
+        self.wait_and(interrupt, Duration::MAX, || {})
+    }
+
+    /// As [`wait`](Self::wait), and calls `now_and_then` each time that so much time has
+    /// passed.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_and(
+        &mut self,
+        interrupt: &Interrupt,
+        every: Duration,
+        now_and_then: impl Fn(),
+    ) -> Result<i32> {
+        let (mut pause, mut last) = (FIRST_LOOK, Instant::now());
         loop {
             if let Some(status) = self.poll()? {
                 return Ok(status);
             }
             interrupt.check()?;
+            if last.elapsed() >= every {
+                now_and_then();
+                last = Instant::now();
+            }
             std::thread::sleep(pause);
             pause = (pause * 2).min(LATER_LOOK);
         }

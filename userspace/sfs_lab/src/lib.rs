@@ -13,6 +13,7 @@ pub mod bench;
 pub mod cli;
 pub mod failure;
 pub mod job;
+pub mod matrix;
 pub mod progress;
 pub mod signals;
 pub mod tree;
