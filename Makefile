@@ -33,6 +33,7 @@ SETS_test-fresh := fresh
 SETS_test-service := vm fresh
 SETS_test-full := test vm stress fresh
 SETS_matrix := vm
+SETS_overhead := vm
 SETS_stress := vm stress
 SETS_bench := vm
 SETS_paper := vm
@@ -42,7 +43,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +86,9 @@ test-full: test test-fresh matrix stress ## everything, on bare machines, on eve
 
 matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
 	@$(LAB) matrix $(ON)
+
+overhead: build ## what scx_sfs itself costs, in a VM: tables; OF="queue 1 100" (userspace/target/release/sfs_lab overhead --help)
+	@$(LAB) overhead $(OF)
 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
 	tests/stress $(MIX)

@@ -3,6 +3,7 @@
 use crate::bench::{self, args::BenchArgs};
 use crate::failure::{self, Failure};
 use crate::matrix::{self, MatrixArgs};
+use crate::overhead::{self, OverheadArgs};
 use crate::signals::Interrupt;
 use crate::tree::Tree;
 use anyhow::Result;
@@ -25,6 +26,8 @@ enum Task {
     Bench(Box<BenchArgs>),
     /// Run the behaviour suite on several kernels and machines, and print a table: `make matrix`
     Matrix(MatrixArgs),
+    /// Measure what scx_sfs itself costs, and print tables: `make overhead`
+    Overhead(OverheadArgs),
 }
 
 impl Task {
@@ -32,6 +35,7 @@ impl Task {
         match self {
             Self::Bench(_) => "bench",
             Self::Matrix(_) => "matrix",
+            Self::Overhead(_) => "overhead",
         }
     }
 
@@ -44,6 +48,7 @@ impl Task {
                 Ok(bench::run(&tree, &settings, &interrupt)?.status())
             }
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
+            Self::Overhead(args) => overhead::run(&tree, args, &interrupt),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod cli;
 pub mod failure;
 pub mod job;
 pub mod matrix;
+pub mod overhead;
 pub mod progress;
 pub mod signals;
 pub mod tree;

@@ -83,3 +83,10 @@ pub fn is_program(path: &Path) -> bool {
     use nix::unistd::{access, AccessFlags};
     path.is_file() && access(path, AccessFlags::X_OK).is_ok()
 }
+
+/// The program that a shell would run by this name.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut found = std::env::split_paths(&path).map(|folder| folder.join(name));
+    found.find(|path| is_program(path))
+}

@@ -3,7 +3,7 @@
 use super::settings::{variable, Row};
 use crate::failure::refuse;
 use crate::job;
-use crate::tree::{is_program, Tree};
+use crate::tree::{in_path, Tree};
 use anyhow::{Context, Result};
 use sfs_sim::policy::Kind;
 use std::collections::HashSet;
@@ -197,12 +197,6 @@ fn program(tree: &Tree, row: &Row) -> Result<PathBuf> {
         tree.release().display(),
         tree.peers().display()
     );
-}
-
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut found = std::env::split_paths(&path).map(|folder| folder.join(name));
-    found.find(|path| is_program(path))
 }
 
 /// Whether `make peers` would build it.
