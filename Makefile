@@ -43,7 +43,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real 
 
 overhead: build ## what scx_sfs itself costs, in a VM: tables; OF="queue 1 100" (userspace/target/release/sfs_lab overhead --help)
 	@$(LAB) overhead $(OF)
+
+policies: build ## the candidates for --policy, simulated on many workloads: the tables of docs/policy.md; PART="workloads" for some
+	@$(LAB) policies $(PART)
 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
 	tests/stress $(MIX)

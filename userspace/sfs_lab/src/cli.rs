@@ -4,6 +4,7 @@ use crate::bench::{self, args::BenchArgs};
 use crate::failure::{self, Failure};
 use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
+use crate::policies::{self, PoliciesArgs};
 use crate::signals::Interrupt;
 use crate::tree::Tree;
 use anyhow::Result;
@@ -28,6 +29,8 @@ enum Task {
     Matrix(MatrixArgs),
     /// Measure what scx_sfs itself costs, and print tables: `make overhead`
     Overhead(OverheadArgs),
+    /// Simulate the candidates for `--policy` on many workloads, and print tables: `make policies`
+    Policies(PoliciesArgs),
 }
 
 impl Task {
@@ -36,6 +39,7 @@ impl Task {
             Self::Bench(_) => "bench",
             Self::Matrix(_) => "matrix",
             Self::Overhead(_) => "overhead",
+            Self::Policies(_) => "policies",
         }
     }
 
@@ -49,6 +53,7 @@ impl Task {
             }
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
             Self::Overhead(args) => overhead::run(&tree, args, &interrupt),
+            Self::Policies(args) => policies::run(&tree, args, &interrupt),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A repository in which a stand-in takes the place of the VM.
 
+use crate::common::built;
 use std::fs;
 use std::os::unix::fs::{symlink, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -13,9 +14,6 @@ const VM_RUN: &str = include_str!("vm-run");
 /// Programs that the tests cannot do without.
 const NEEDED: [&str; 3] = ["faasbench", "sfs_sim", "sfs_waste"];
 
-/// Why a test is skipped.
-pub const NOT_BUILT: &str = "the programs are not built; run make";
-
 /// Schedulers that the tree has; what becomes of their machines, the stand-in knows.
 const SCHEDULERS: [&str; 5] = ["scx_sfs", "scx_lost", "scx_slow", "scx_broken", "scx_half"];
 
@@ -24,14 +22,6 @@ pub type Variables<'a> = &'a [(&'a str, &'a str)];
 
 pub struct Tree {
     folder: TempDir,
-}
-
-/// Where a program of this workspace is: where cargo has put ours, or where make puts them.
-fn built(name: &str) -> Option<PathBuf> {
-    let ours = Path::new(env!("CARGO_BIN_EXE_sfs_lab")).parent()?;
-    let release = ours.parent()?.join("release");
-    let mut paths = [ours.join(name), release.join(name)].into_iter();
-    paths.find(|path| path.exists())
 }
 
 impl Tree {
@@ -179,7 +169,7 @@ macro_rules! tree {
     () => {
         match crate::tree::Tree::new() {
             Some(tree) => tree,
-            None => sfs_skip::skip!(crate::tree::NOT_BUILT),
+            None => sfs_skip::skip!(crate::common::NOT_BUILT),
         }
     };
 }
