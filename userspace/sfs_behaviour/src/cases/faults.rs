@@ -365,7 +365,7 @@ fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
 
 fn no_memory_for_contexts(bench: &Bench) -> Result<()> {
     // The kernel keeps some for each CPU.
-    let count = 1500 * bench.cpus().max(4) as usize / 4;
+    let count = 1500 * bench.cpus().max(4) / 4;
     enable_memory_controller()?;
     enable_cpu_controller()?;
     let group = Cgroup::new("loader")?;
