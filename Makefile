@@ -16,8 +16,9 @@ ifeq ($(BPF_CLANG),)
 BPF_CLANG = $(shell scripts/find-clang 2>/dev/null)
 endif
 export BPF_CLANG
-# The variables of `make bench` are described in scripts/bench; given on make's
-# command line or in the environment, they reach it by themselves.
+# What runs the measurements. The variables of `make bench` are those of `sfs_lab bench
+# --help`; given on make's command line or in the environment, they reach it by themselves.
+LAB := userspace/target/release/sfs_lab
 
 # The version that `make audit` installs where there is none.
 CARGO_DENY := 0.20.2
@@ -32,6 +33,7 @@ SETS_test-fresh := fresh
 SETS_test-service := vm fresh
 SETS_test-full := test vm stress fresh
 SETS_matrix := vm
+SETS_overhead := vm
 SETS_stress := vm stress
 SETS_bench := vm
 SETS_paper := vm
@@ -41,7 +43,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +57,7 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 	@scripts/bom
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
-	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo scripts/bench
+	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
 	vm/test.sh
@@ -64,7 +66,7 @@ test: build test-unit ## everything: units, tools, and the scheduler in a live k
 test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
 	scripts/test.sh
-	scripts/test-bench
+	scripts/test-peers
 	scripts/test-links
 	packaging/test.sh
 	tests/test.sh
@@ -82,14 +84,20 @@ test-service: build ## the service under a live systemd in a VM, minutes; PART="
 test-full: override ON :=
 test-full: test test-fresh matrix stress ## everything, on bare machines, on every kernel and under stress: hours
 
-matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table (scripts/matrix)
-	@scripts/matrix $(ON)
+matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
+	@$(LAB) matrix $(ON)
+
+overhead: build ## what scx_sfs itself costs, in a VM: tables; OF="queue 1 100" (userspace/target/release/sfs_lab overhead --help)
+	@$(LAB) overhead $(OF)
+
+policies: build ## the candidates for --policy, simulated on many workloads: the tables of docs/policy.md; PART="workloads" for some
+	@$(LAB) policies $(PART)
 
 stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
 	tests/stress $(MIX)
 
-bench: build ## any schedulers on any workload; variables: see scripts/bench
-	@scripts/bench
+bench: build ## any schedulers on any workload; variables: userspace/target/release/sfs_lab bench --help
+	@$(LAB) bench
 
 peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
 	@scripts/peers $(NAME)

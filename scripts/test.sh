@@ -534,7 +534,7 @@ check 'setup-host admits that it does not know a host' admits_other_hosts
 check_as_root 'setup-host installs only the sets asked for' installs_only_the_sets_asked_for
 check 'setup-host wants a recent Rust' wants_recent_rust
 check 'setup-host refuses unknown sets' refuses_unknown_sets
-for target in build demo test test-unit test-vm test-full matrix stress bench peers parity paper platforms microbench lint audit; do
+for target in build demo test test-unit test-vm test-full matrix overhead policies stress bench peers parity paper platforms microbench lint audit; do
     check_as_root "make $target sets up before it builds" sets_up_first "$target"
 done
 check_as_root 'make asks users once for all that is missing' asks_once_for_all

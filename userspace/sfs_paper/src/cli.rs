@@ -2,22 +2,22 @@
 
 use crate::data::Measured;
 use crate::figures::{self, Figure};
-use crate::measure::{measure, Outcome, Places};
+use crate::measure::{measure, How, Places};
 use crate::plan::Size;
 use crate::write;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
 use faas_data::output::Output;
+use sfs_lab::bench::args::VmArgs;
+use sfs_lab::bench::{Outcome, TROUBLED};
+use sfs_lab::failure::Failure;
+use sfs_lab::signals::Interrupt;
+use sfs_lab::tree::Tree;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Exit code: some row says that its scheduler did not load or did not stay.
-const TROUBLED: u8 = 3;
-/// Exit code: stopped by the user.
-const INTERRUPTED: u8 = 130;
-
-/// Reproduces the figures of the papers: measures with scripts/bench, draws,
+/// Reproduces the figures of the papers: measures as make bench does, draws,
 /// tabulates.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -74,6 +74,8 @@ struct RunArgs {
         value_name = "DIR"
     )]
     traces: PathBuf,
+    #[command(flatten)]
+    vms: VmArgs,
 }
 
 #[derive(Debug, Args)]
@@ -137,29 +139,25 @@ enum Made {
     Clean,
     Troubled,
     Skipped,
-    Interrupted,
 }
 
 fn run(args: &RunArgs) -> Result<ExitCode> {
     let chosen = chosen(&args.figure)?;
-    let root = std::env::current_dir().context("cannot tell the current folder")?;
-    if !root.join("scripts/bench").exists() {
-        bail!("there is no scripts/bench here; run it in the repository, as make paper does");
-    }
-    // Ctrl-C is for bench, which ends its VMs and says so with its exit status.
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-        .context("cannot handle Ctrl-C")?;
+    let interrupt = Interrupt::catch()?;
     let places = Places {
         out: std::path::absolute(args.common.folder())?,
         traces: std::path::absolute(&args.traces)?,
-        root,
+        tree: Tree::find()?,
     };
     let size = Size {
         invocations: args.common.invocations.unwrap_or(2000),
         headline: args.common.invocations.unwrap_or(10_000),
         cpus: args.cpus,
         seed: args.seed,
+    };
+    let how = How {
+        size,
+        vms: args.vms.clone(),
     };
     let (mut troubled, mut failed) = (0, 0);
     for (index, figure) in chosen.iter().enumerate() {
@@ -170,20 +168,18 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
             chosen.len(),
             figure.title
         ));
-        match make(&places, size, figure) {
+        let made = make(&places, &how, figure, &interrupt);
+        if let Err(Failure::Interrupted(status)) = interrupt.check() {
+            say("interrupted; the same command goes on from here");
+            return Ok(ExitCode::from(status));
+        }
+        match made {
             Ok(Made::Clean | Made::Skipped) => {}
             Ok(Made::Troubled) => troubled += 1,
-            Ok(Made::Interrupted) => {
-                say("interrupted; the same command goes on from here");
-                return Ok(ExitCode::from(INTERRUPTED));
-            }
             Err(error) => {
                 say(&format!("figure {}: {error:#}", figure.id));
                 failed += 1;
             }
-        }
-        if stop.load(std::sync::atomic::Ordering::Relaxed) {
-            return Ok(ExitCode::from(INTERRUPTED));
         }
     }
     if failed > 0 {
@@ -201,7 +197,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
     })
 }
 
-fn make(places: &Places, size: Size, figure: &Figure) -> Result<Made> {
+fn make(places: &Places, how: &How, figure: &Figure, interrupt: &Interrupt) -> Result<Made> {
     if figure.needs_traces && !places.traces.is_dir() {
         say(&format!(
             "figure {} skipped: it needs the traces of others, and there is no {}; set TRACES",
@@ -210,7 +206,7 @@ fn make(places: &Places, size: Size, figure: &Figure) -> Result<Made> {
         ));
         return Ok(Made::Skipped);
     }
-    let settings = (figure.settings)(size);
+    let settings = (figure.settings)(how.size);
     let mut made = Made::Clean;
     for (index, setting) in settings.iter().enumerate() {
         say(&format!(
@@ -220,10 +216,9 @@ fn make(places: &Places, size: Size, figure: &Figure) -> Result<Made> {
             index + 1,
             settings.len()
         ));
-        match measure(places, size, setting)? {
+        match measure(places, how, setting, interrupt)? {
             Outcome::Clean => {}
-            Outcome::Troubled => made = Made::Troubled,
-            Outcome::Interrupted => return Ok(Made::Interrupted),
+            Outcome::Troubled(_) => made = Made::Troubled,
         }
     }
     let read = |setting| Measured::read(&places.folder(setting), setting);

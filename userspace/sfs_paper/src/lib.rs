@@ -2,7 +2,7 @@
 //! thesis behind fc-microbenchmark, FaaSched.
 //!
 //! A [`figure`](figures) says what has to be measured ([`plan`]) and how it is
-//! drawn from that. [`measure`] hands the settings to `scripts/bench`, which
+//! drawn from that. [`measure`] hands the settings to [`sfs_lab::bench`], which
 //! keeps what is finished; [`data`] reads back what it left. [`write`](mod@write)
 //! puts tables ([`table`]) and pictures ([`chart`]) into files, and into
 //! `docs/results.md`: no figure there is typed by hand.

@@ -1,13 +1,13 @@
 //! The program.
 
-use clap::Parser;
+use sfs_paper::cli::{say, Cli};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sfs_paper::cli::Cli::parse()
+    sfs_lab::cli::parse::<Cli>()
         .execute()
         .unwrap_or_else(|error| {
-            sfs_paper::cli::say(&format!("{error:#}"));
+            say(&format!("{error:#}"));
             ExitCode::FAILURE
         })
 }

@@ -1,33 +1,21 @@
-//! Has `scripts/bench` measure a setting. What is measured already stays: bench
-//! keeps finished rows.
+//! Measures a setting as `make bench` does. What is measured already stays: bench keeps
+//! finished rows.
 
-use crate::plan::{Row, Setting, Size, Source};
+use crate::plan::{Setting, Size, Source};
 use anyhow::{bail, Context, Result};
-use std::ffi::OsString;
+use sfs_lab::bench::args::VmArgs;
+use sfs_lab::bench::settings::Size as Length;
+use sfs_lab::bench::{self, Outcome, Row, Settings, Workload};
+use sfs_lab::job;
+use sfs_lab::signals::Interrupt;
+use sfs_lab::tree::Tree;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// What `scripts/bench` takes from its environment and must not take from ours.
-const OWN: [&str; 12] = [
-    "SCHEDULERS",
-    "TRACE",
-    "WORKLOAD",
-    "WORKLOAD_ARGS",
-    "N",
-    "LOAD",
-    "SCALE",
-    "SEED",
-    "CPUS",
-    "OUT",
-    "SANDBOX",
-    "FIG",
-];
 
 /// Where things are.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The repository.
-    pub root: PathBuf,
+    pub tree: Tree,
     /// Where measurements go, one folder for each setting.
     pub out: PathBuf,
     /// The traces of others, which need not be there.
@@ -39,95 +27,74 @@ impl Places {
     pub fn folder(&self, setting: &Setting) -> PathBuf {
         self.out.join(&setting.name)
     }
-
-    /// A program of this workspace.
-    fn program(&self, name: &str) -> PathBuf {
-        self.root.join("userspace/target/release").join(name)
-    }
 }
 
-/// How a measurement went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// All rows are clean.
-    Clean,
-    /// Some row says that its scheduler did not load or did not stay.
-    Troubled,
-    /// The user stopped it.
-    Interrupted,
+/// How to measure: the same for all settings.
+#[derive(Debug, Clone)]
+pub struct How {
+    /// The sizes.
+    pub size: Size,
+    /// The VMs.
+    pub vms: VmArgs,
 }
 
 /// Measures what is missing of `setting`.
 ///
 /// # Errors
-/// If the trace cannot be made, or bench does not run.
-pub fn measure(places: &Places, size: Size, setting: &Setting) -> Result<Outcome> {
-    let folder = places.folder(setting);
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut bench = bench(places, setting);
+/// If the trace cannot be made, or the rows cannot be run; and
+/// [`sfs_lab::failure::Failure::Interrupted`].
+pub fn measure(
+    places: &Places,
+    how: &How,
+    setting: &Setting,
+    interrupt: &Interrupt,
+) -> Result<Outcome> {
+    let source = source(places, how.size, setting)?;
+    let settings = settings(places, how, setting, source);
+    bench::run(&places.tree, &settings, interrupt).with_context(|| setting.name.clone())
+}
+
+/// What bench is to do.
+fn settings(places: &Places, how: &How, setting: &Setting, source: bench::Source) -> Settings {
+    let rows = setting.rows.iter().map(|row| Row {
+        name: row.name.to_string(),
+        args: Some(row.options.to_string()).filter(|options| !options.is_empty()),
+        ..Row::default()
+    });
+    let mut settings = Settings::new(rows.collect(), source);
+    settings.cpus = setting.cpus;
+    settings.out = places.folder(setting);
+    how.vms.apply(&mut settings);
+    settings
+}
+
+/// The trace, made if bench does not make it.
+fn source(places: &Places, size: Size, setting: &Setting) -> Result<bench::Source> {
     match &setting.source {
         Source::Generated {
             workload,
             load,
             scale,
             options,
-        } => {
-            bench.env("WORKLOAD", workload);
-            bench.env("N", setting.invocations.to_string());
-            bench.env("LOAD", load.to_string());
-            bench.env("SCALE", scale.to_string());
-            bench.env("SEED", size.seed.to_string());
-            bench.env("WORKLOAD_ARGS", options);
-        }
+        } => Ok(bench::Source::Generated(Workload {
+            name: (*workload).to_string(),
+            invocations: setting.invocations.to_string(),
+            load: load.to_string(),
+            size: Length::Scale(scale.to_string()),
+            seed: size.seed.to_string(),
+            options: options.clone(),
+        })),
         Source::Fc { list, load, scale } => {
+            let folder = places.folder(setting);
+            std::fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
             let list = format!("fc-microbenchmark/workloads/{list}.txt");
-            let list = places.traces.join(list);
             let trace = folder.join("fc.csv");
+            let list = places.traces.join(list);
             convert(places, &list, setting, (*load, *scale), &trace)?;
-            bench.env("TRACE", trace);
+            Ok(bench::Source::File(trace))
         }
     }
-    let status = bench.status().context("cannot run scripts/bench")?;
-    match status.code() {
-        Some(0) => Ok(Outcome::Clean),
-        Some(3) => Ok(Outcome::Troubled),
-        Some(130 | 143) => Ok(Outcome::Interrupted),
-        _ => bail!("scripts/bench failed on {}: {status}", setting.name),
-    }
-}
-
-/// The command, all but the trace. It ends when this program is killed.
-fn bench(places: &Places, setting: &Setting) -> Command {
-    let mut command = Command::new("setpriv");
-    command
-        .args(["--pdeathsig", "TERM", "scripts/bench"])
-        .current_dir(&places.root);
-    for name in OWN {
-        command.env_remove(name);
-    }
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("ARGS_") || text.starts_with("PROGRAM_") {
-            command.env_remove(&name);
-        }
-    }
-    let names: Vec<&str> = setting.rows.iter().map(|row| row.name).collect();
-    command
-        .env("SCHEDULERS", names.join(" "))
-        .env("CPUS", setting.cpus.to_string())
-        .env("OUT", places.folder(setting));
-    for row in setting.rows.iter().filter(|row| !row.options.is_empty()) {
-        command.env(variable(row), row.options);
-    }
-    command
-}
-
-/// The variable for a row's options, as scripts/bench names it.
-fn variable(row: &Row) -> OsString {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = row.name.chars().map(plain).collect();
-    format!("ARGS_{name}").into()
 }
 
 /// Converts the front of a list of fc-microbenchmark.
@@ -138,17 +105,17 @@ fn convert(
     (load, scale): (f64, f64),
     trace: &Path,
 ) -> Result<()> {
-    let status = Command::new(places.program("faasbench"))
+    let mut command = job::call(&places.tree, places.tree.program("faasbench"));
+    command
         .args(["convert", "fc", "--figure", "tfc"])
         .arg(list)
         .args(["--first", &setting.invocations.to_string()])
         .args(["--load", &load.to_string(), "--scale", &scale.to_string()])
         .args(["--cpus", &setting.cpus.to_string()])
         .arg("-o")
-        .arg(trace)
-        .status()
-        .context("cannot run faasbench; run make first")?;
-    if !status.success() {
+        .arg(trace);
+    let status = job::run(&mut command).context("faasbench is not built; run make first")?;
+    if status != 0 {
         bail!("faasbench convert failed on {}", list.display());
     }
     Ok(())
@@ -157,42 +124,79 @@ fn convert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::with;
+    use crate::plan::{row, with};
+    use clap::Parser;
+    use sfs_lab::failure::Failure;
 
-    #[test]
-    fn options_go_by_the_name_that_bench_looks_for() {
-        let row = with("scx_sfs+no-overload", "--no-overload");
-        assert_eq!(variable(&row), "ARGS_scx_sfs_no_overload");
+    #[derive(Debug, Parser)]
+    struct Vms {
+        #[command(flatten)]
+        vms: VmArgs,
+    }
+
+    const SIZE: Size = Size {
+        invocations: 5,
+        headline: 5,
+        cpus: 2,
+        seed: 1,
+    };
+
+    fn how() -> How {
+        let vms = Vms::parse_from(["paper", "--jobs", "3", "--accel", "tcg"]).vms;
+        How { size: SIZE, vms }
+    }
+
+    fn places(root: &Path) -> Places {
+        Places {
+            tree: Tree::new(root, None),
+            out: root.join("out"),
+            traces: root.join("none"),
+        }
     }
 
     #[test]
-    fn a_bench_that_fails_is_an_error_and_exit_3_is_none() {
+    fn bench_is_told_the_settings() {
+        let places = places(Path::new("/r"));
+        let rows = [row("eevdf"), with("scx_sfs+a", "-v")];
+        let setting = Setting::table1(SIZE, 0.5, &rows);
+        let source = source(&places, SIZE, &setting).unwrap();
+        let settings = settings(&places, &how(), &setting, source);
+        let rows = settings.rows.iter();
+        let rows: Vec<_> = rows
+            .map(|row| (&row.name[..], row.args.as_deref()))
+            .collect();
+        assert_eq!(rows, [("eevdf", None), ("scx_sfs+a", Some("-v"))]);
+        assert_eq!((settings.cpus, settings.jobs), (2, Some(3)));
+        assert_eq!(settings.out, Path::new("/r/out/table1-load0.50"));
+        let bench::Source::Generated(workload) = settings.source else {
+            panic!("not a workload: {:?}", settings.source);
+        };
+        let values = [
+            &workload.name,
+            &workload.invocations,
+            &workload.load,
+            &workload.seed,
+        ];
+        assert_eq!(values, ["table1", "5", "0.5", "1"]);
+        assert_eq!(workload.size, Length::Scale("1".into()));
+    }
+
+    #[test]
+    fn what_bench_refuses_names_the_setting_and_keeps_its_status() {
         let root = tempfile::tempdir().unwrap();
-        let places = Places {
-            root: root.path().into(),
-            out: root.path().join("out"),
-            traces: root.path().join("none"),
-        };
-        let size = Size {
-            invocations: 5,
-            headline: 5,
-            cpus: 2,
-            seed: 1,
-        };
-        let setting = Setting::table1(size, 0.5, &[with("scx_sfs+a", "-v")]);
-        std::fs::create_dir(root.path().join("scripts")).unwrap();
-        let bench = |body: &str| {
-            use std::os::unix::fs::PermissionsExt;
-            let path = root.path().join("scripts/bench");
-            std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-            measure(&places, size, &setting)
-        };
-        let check = "[ \"$SCHEDULERS $N $LOAD $CPUS $ARGS_scx_sfs_a\" = 'scx_sfs+a 5 0.5 2 -v' ]";
-        assert_eq!(bench(check).unwrap(), Outcome::Clean);
-        assert_eq!(bench("exit 3").unwrap(), Outcome::Troubled);
-        assert_eq!(bench("exit 130").unwrap(), Outcome::Interrupted);
-        let said = bench("exit 2").unwrap_err().to_string();
-        assert!(said.contains("failed on table1-load0.50"), "{said}");
+        let setting = Setting::table1(SIZE, 0.5, &[row("ps")]);
+        let measured = measure(
+            &places(root.path()),
+            &how(),
+            &setting,
+            &Interrupt::default(),
+        );
+        let error = measured.unwrap_err();
+        let said = format!("{error:#}");
+        assert!(
+            said.starts_with("table1-load0.50: ") && said.ends_with("run make first"),
+            "{said}"
+        );
+        assert!(matches!(error.downcast_ref(), Some(Failure::Usage(_))));
     }
 }

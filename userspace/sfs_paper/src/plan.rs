@@ -1,5 +1,5 @@
-//! What has to be measured: settings of `scripts/bench`, each with a folder of
-//! its own. Figures that need the same setting share it, and with it the rows.
+//! What has to be measured: settings of `make bench`, each with a folder of its
+//! own. Figures that need the same setting share it, and with it the rows.
 
 /// How large the measurements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Source {
 /// One row: a scheduler, perhaps with a label, and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its name as `scripts/bench` takes it.
+    /// Its name as `make bench` takes it.
     pub name: &'static str,
     /// Its options.
     pub options: &'static str,
@@ -58,7 +58,7 @@ pub const fn with(name: &'static str, options: &'static str) -> Row {
     Row { name, options }
 }
 
-/// One call of `scripts/bench`.
+/// One comparison, as `make bench` makes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Its folder.

@@ -56,71 +56,59 @@ pub trait Policy {
     fn settle(&mut self, now: Time, jobs: &mut [Job]);
 }
 
-/// The policies by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
-pub enum Kind {
+/// Defines [`Kind`]. Its names stand in one list: what else needs them, as the rows of
+/// `make bench`, goes by [`Kind::ALL`].
+macro_rules! kinds {
+    ($($(#[$help:meta])* $kind:ident = $name:literal,)+) => {
+        /// The policies by name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+        pub enum Kind {
+            $($(#[$help])* #[value(name = $name)] $kind,)+
+        }
+
+        impl Kind {
+            /// All policies.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// No contention: every invocation has a CPU of its own
-    Ideal,
+    Ideal = "ideal",
     /// Shortest remaining service time first, preemptive
-    Srtf,
+    Srtf = "srtf",
     /// Processor sharing: each of n has min(1, CPUs / n) of a CPU
-    Ps,
+    Ps = "ps",
     /// In order of arrival, to the end
-    Fifo,
+    Fifo = "fifo",
     /// SFS as in the paper: FILTER above processor sharing, S follows the arrivals
-    Sfs,
+    Sfs = "sfs",
     /// SFS without fair-only mode under overload
-    SfsNoHybrid,
+    SfsNoHybrid = "sfs-no-hybrid",
     /// Least attained service first, preemptive; equals share
-    Las,
+    Las = "las",
     /// Highest Gittins index first, preemptive
-    Gittins,
+    Gittins = "gittins",
     /// scx_sfs with --policy learned: SFS until there are tables, then ranks by
     /// what each function was learned to need
-    Learned,
+    Learned = "learned",
     /// As learned, but each function's distribution in the trace is known
-    Known,
+    Known = "known",
     /// Ranks by the mean of what each function has needed, in powers of two
-    Mean,
+    Mean = "mean",
     /// Ranks by doublings of what an invocation has had: many levels
-    Mlfq,
+    Mlfq = "mlfq",
 }
 
 impl Kind {
-    /// All policies.
-    pub const ALL: [Self; 12] = [
-        Self::Ideal,
-        Self::Srtf,
-        Self::Ps,
-        Self::Fifo,
-        Self::Sfs,
-        Self::SfsNoHybrid,
-        Self::Las,
-        Self::Gittins,
-        Self::Learned,
-        Self::Known,
-        Self::Mean,
-        Self::Mlfq,
-    ];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ideal => "ideal",
-            Self::Srtf => "srtf",
-            Self::Ps => "ps",
-            Self::Fifo => "fifo",
-            Self::Sfs => "sfs",
-            Self::SfsNoHybrid => "sfs-no-hybrid",
-            Self::Las => "las",
-            Self::Gittins => "gittins",
-            Self::Learned => "learned",
-            Self::Known => "known",
-            Self::Mean => "mean",
-            Self::Mlfq => "mlfq",
-        }
-    }
-
     /// The policy, ready to serve `trace`; none for `ideal`, which has nothing
     /// to decide.
     pub(crate) fn policy(

@@ -1,0 +1,160 @@
+//! The command line of `bench`.
+
+use super::rows::{check_variables, known};
+use super::settings::{self, Accel, Row, Sandbox, Settings, Size, Source, Workload};
+use anyhow::Result;
+use clap::{value_parser, Args};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The options, each of which may also be given as an environment variable.
+#[derive(Debug, Args)]
+#[command(after_long_help = AFTER)]
+pub struct BenchArgs {
+    /// The rows, in this order, separated by spaces
+    #[arg(long, env = "SCHEDULERS", value_name = "ROWS", default_value = settings::SCHEDULERS, long_help = schedulers_help())]
+    schedulers: String,
+    /// A trace file, instead of a generated workload
+    #[arg(long, env = "TRACE", value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// The workload: table1, lognormal, exponential, uniform, bimodal, empirical or classes,
+    /// see `faasbench gen --help` and docs/workloads.md
+    #[arg(long, env = "WORKLOAD", value_name = "NAME", default_value = "table1")]
+    workload: String,
+    /// Number of invocations
+    #[arg(short = 'n', long, env = "N", value_name = "N", default_value = "400")]
+    invocations: String,
+    /// Offered load
+    #[arg(long, env = "LOAD", value_name = "LOAD", default_value = "1.0")]
+    load: String,
+    /// Factor on the workload's times
+    #[arg(long, env = "SCALE", value_name = "FACTOR", default_value = "0.25")]
+    scale: String,
+    /// Mean service time in ms that the sample is to have, instead of --scale
+    #[arg(long, env = "MEAN_MS", value_name = "MS")]
+    mean_ms: Option<String>,
+    /// Seed of the workload
+    #[arg(long, env = "SEED", value_name = "SEED", default_value = "5")]
+    seed: String,
+    /// More options of the workload, separated by spaces, as "--arrivals bursty --io-share 0.75"
+    #[arg(
+        long,
+        env = "WORKLOAD_ARGS",
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    workload_args: String,
+    /// What serves the invocations
+    #[arg(
+        long,
+        env = "SANDBOX",
+        value_name = "SANDBOX",
+        default_value = "process"
+    )]
+    sandbox: Sandbox,
+    /// More options of `faasbench run`, separated by spaces, as "--prestart 2 --work fib"
+    #[arg(
+        long,
+        env = "SANDBOX_ARGS",
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    sandbox_args: String,
+    /// Where the results go, from the top of the repository
+    #[arg(long, env = "OUT", value_name = "DIR", default_value = settings::OUT)]
+    out: PathBuf,
+    /// CPUs of the VM
+    #[arg(long, env = "CPUS", value_name = "CPUS", default_value = "4", value_parser = value_parser!(u32).range(1..=255))]
+    cpus: u32,
+    /// Measure all rows again: 1
+    #[arg(long, env = "FRESH", value_name = "FRESH", value_parser = ["1"], num_args = 0..=1, default_missing_value = "1")]
+    fresh: Option<String>,
+    #[command(flatten)]
+    vms: VmArgs,
+}
+
+/// How the VMs are run.
+#[derive(Debug, Clone, Args)]
+pub struct VmArgs {
+    /// The kernel: a version that vm/fetch-kernel knows, or an image; by default that of vm/run
+    #[arg(long, env = "KERNEL", value_name = "KERNEL")]
+    kernel: Option<String>,
+    /// How the VM's CPUs are made
+    #[arg(long, env = "ACCEL", value_name = "ACCEL", default_value = "icount")]
+    accel: Accel,
+    /// VMs at the same time; by default one for each core with icount, else 1
+    #[arg(long, env = "JOBS", value_name = "JOBS", value_parser = value_parser!(u32).range(1..=999))]
+    jobs: Option<u32>,
+    /// Seconds of real time after which a VM is given up
+    #[arg(long, env = "TIMEOUT", value_name = "TIMEOUT", default_value_t = settings::TIMEOUT_S, value_parser = value_parser!(u32).range(1..=9_999_999))]
+    timeout: u32,
+}
+
+impl VmArgs {
+    /// Writes them into `settings`.
+    pub fn apply(&self, settings: &mut Settings) {
+        settings.kernel.clone_from(&self.kernel);
+        settings.accel = self.accel;
+        settings.jobs = self.jobs;
+        settings.timeout_s = self.timeout;
+    }
+}
+
+/// What stands below the options.
+const AFTER: &str = r#"Settings of one row, in the environment. What is neither a letter nor a digit in the row's name is _ in theirs:
+  ARGS_<row>     options of a sched_ext scheduler, as ARGS_scx_sfs="--slice-us 50000", or of sfs_sim, as ARGS_sfs="--slice-us 50000". ARGS_scx_sfs_short is for scx_sfs+short, which has none of scx_sfs's
+  PROGRAM_<row>  another program for that row, as PROGRAM_scx_sfs_old=/tmp/scx_sfs for scx_sfs+old
+  FILES_<row>    files for that row's guest, HOST:/GUEST separated by spaces; and what the scheduler writes to /out/<row>.state is kept in OUT. So one run can start with what another has learned (docs/policy.md)
+
+The same command again runs only the rows that have no result yet: those that an interrupted run has left, those whose VM was lost, those whose program, options, kernel or benchmark have changed since. With another trace or another number of CPUs the folder starts afresh.
+
+Exit status: 0; 2 bad usage; 3 a scheduler did not load, did not stay or took its machine with it (its row says so); 130 interrupted."#;
+
+impl BenchArgs {
+    /// The settings. `setting` has those of single rows, by the name of the environment
+    /// variable.
+    ///
+    /// # Errors
+    /// If two rows would have the same variable.
+    pub fn settings(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Settings> {
+        let names = self.schedulers.split_whitespace();
+        let rows: Vec<Row> = names
+            .map(|name| Row::with_settings(name, &setting))
+            .collect();
+        check_variables(&rows)?;
+        let source = match self.trace {
+            Some(file) => Source::File(file),
+            None => Source::Generated(Workload {
+                name: self.workload,
+                invocations: self.invocations,
+                load: self.load,
+                size: self.mean_ms.map_or(Size::Scale(self.scale), Size::MeanMs),
+                seed: self.seed,
+                options: self.workload_args,
+            }),
+        };
+        let mut settings = Settings::new(rows, source);
+        settings.sandbox = self.sandbox;
+        settings.sandbox_args = self.sandbox_args;
+        settings.cpus = self.cpus;
+        settings.out = self.out;
+        settings.fresh = self.fresh.is_some();
+        self.vms.apply(&mut settings);
+        Ok(settings)
+    }
+}
+
+/// The schedulers that rows can have, in words.
+fn schedulers_help() -> String {
+    format!(
+        "The rows, in this order, separated by spaces\n\n\
+        Known are {}. The first four are the kernel's own. scx_NAME is a program in \
+        userspace/target/release, from `make peers`, or in PATH. The simulated ones are served \
+        by sfs_sim on the same trace (`sfs` is the paper's policy, `scx_sfs` the live \
+        scheduler). The same scheduler may stand there several times with labels, as \
+        \"scx_sfs scx_sfs+short\".",
+        known()
+    )
+}
