@@ -120,7 +120,7 @@ static bool starts_unit(const struct task_struct *p, const struct invocation *in
  * a server that was in accept() then has no boundary to cross there. Its unit may use S until
  * the first boundary that is seen; no invocation is counted for it.
  */
-static void welcome_back(struct invocation *inv)
+static void restore_credit(struct invocation *inv)
 {
 	if (inv->state != INV_NONE)
 		return;
@@ -133,7 +133,7 @@ static void welcome_back(struct invocation *inv)
  * only because an attribute of it changes. A fork that fails afterwards is never seen
  * here.
  */
-static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *tctx,
+static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *tctx,
 					bool wakeup, u64 now)
 {
 	struct invocation *inv;
@@ -151,9 +151,9 @@ static struct invocation *meet_runnable(struct task_struct *p, struct task_ctx *
 	if (!wakeup)
 		return inv;
 	tctx->slept = true;
-	if (tctx->found) {
-		tctx->found = false;
-		welcome_back(inv);
+	if (tctx->found_at_load) {
+		tctx->found_at_load = false;
+		restore_credit(inv);
 	}
 	if (!inv->open)
 		tctx->woken_at = now;

@@ -72,7 +72,7 @@ static u64 fair_turn_ns(u32 waiting)
 }
 
 /* Return the length of the task's next turn while @waiting tasks wait. */
-__verified_once u64 fair_turn_of(const struct task_ctx *tctx __arg_nonnull, u32 waiting)
+__global_func u64 fair_turn_of(const struct task_ctx *tctx __arg_nonnull, u32 waiting)
 {
 	return within_quota(tctx, tenants_turn(tctx, fair_turn_ns(waiting)));
 }
@@ -97,7 +97,7 @@ static u64 due_turn_ns(const struct task_ctx *tctx)
  * The kernel orders a queue by one word of the task. Work that waits by rank has its key there,
  * of another clock: its virtual time is kept aside until it runs, or is queued elsewhere.
  */
-static void lend_vtime(const struct task_struct *p, struct task_ctx *tctx)
+static void save_vtime(const struct task_struct *p, struct task_ctx *tctx)
 {
 	if (tctx->has_key)
 		return;
@@ -106,7 +106,7 @@ static void lend_vtime(const struct task_struct *p, struct task_ctx *tctx)
 }
 
 /* Put @p's virtual time back into its place; @p waits in no queue. */
-static void take_vtime_back(struct task_struct *p, struct task_ctx *tctx)
+static void restore_vtime(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!tctx->has_key)
 		return;
@@ -168,7 +168,7 @@ static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
  * one turn of it comes to is not forgotten, however little its weight, but not
  * farther than FAIR's round may take.
  */
-__verified_once u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
+__global_func u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
 {
 	u64 share = fair_round_share(waiting);
 	u64 own = tctx ? weighted(tctx, 2 * fair_slice_ns) : 0;
@@ -212,9 +212,9 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 	return paid != now && time_before(vtime, paid) ? paid : vtime;
 }
 
-/* @p is to have a turn of @turn in FAIR: find out with which weight, and take a place in its
+/* @p is about to have a turn of @turn in FAIR: update its weight and reserve the turn in its
  * tenant's line. Return its virtual time. */
-__verified_once u64 fair_place(struct task_struct *p __arg_trusted,
+__global_func u64 fair_assign_vtime(struct task_struct *p __arg_trusted,
 			       struct task_ctx *tctx __arg_nonnull, u64 turn)
 {
 	u64 vtime, line;
@@ -230,12 +230,12 @@ static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 turn = fair_turn_of(tctx, fair_waiting());
 
-	scx_bpf_task_set_dsq_vtime(p, fair_place(p, tctx, turn));
+	scx_bpf_task_set_dsq_vtime(p, fair_assign_vtime(p, tctx, turn));
 	return turn;
 }
 
 /* Return where @p, which runs and has used up its turn, would be placed. */
-__verified_once u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
+__global_func u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
 				    const struct task_ctx *tctx __arg_nonnull)
 {
 	u64 vtime = fair_vtime_of(p, tctx, fair_waiting()), line = line_of(tctx, fair_vtime_now);
@@ -263,7 +263,7 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 		tctx->turn = TURN_FAIR;
 		tctx->queued_at = now;
 		turn = fair_turn_of(tctx, waiting);
-		vtime = fair_place(p, tctx, turn);
+		vtime = fair_assign_vtime(p, tctx, turn);
 		note_waiting(tctx, dsq);
 	} else {
 		vtime = fair_vtime_of(p, NULL, waiting);
@@ -304,7 +304,7 @@ static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
  * long enough; else 0. Not virtual time decides here: a pinned head, which no other CPU
  * can serve, could come second to the shared queue for ever.
  */
-__verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
+__global_func u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {
 	u32 waiting = fair_waiting() + fair_waiting_for(cpu);
 	u64 interval, longest = 0, dsq;
@@ -330,7 +330,7 @@ __verified_once u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
  * for each of them first. What has used up its credit keeps its place, which its weight has
  * given it. Should the move fail, another CPU has just taken the task.
  */
-__verified_once int put_debtors_back(u64 dsq, u64 now)
+__global_func int put_debtors_back(u64 dsq, u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
@@ -390,7 +390,7 @@ static u64 fair_first_queue(s32 cpu, u64 *vtime)
 }
 
 /* Return @vtime, or that of the first who waits in FAIR for @cpu, if that is earlier. */
-__verified_once u64 before_all_waiting(u64 vtime, s32 cpu)
+__global_func u64 before_all_waiting(u64 vtime, s32 cpu)
 {
 	u64 first = 0;
 
@@ -429,7 +429,7 @@ static bool move_from_own(s32 cpu, u64 dsq, u64 but)
 
 /* Give @cpu the first task of @dsq, one of its FAIR queues, that it may run, or else of
  * another. Return true if there is one. */
-__verified_once bool fair_dispatch_from(s32 cpu, u64 dsq)
+__global_func bool fair_dispatch_from(s32 cpu, u64 dsq)
 {
 	return move_from(dsq, 0) || move_from_own(cpu, DSQ_OUTSIDE_CPU(cpu), dsq) ||
 	       move_from_own(cpu, DSQ_FAIR_CPU(cpu), dsq) || move_from(DSQ_OUTSIDE, dsq) ||
@@ -452,7 +452,7 @@ static bool fair_dispatch(s32 cpu)
 }
 
 /* The same for what is no function. */
-__verified_once bool outside_dispatch(s32 cpu)
+__global_func bool outside_dispatch(s32 cpu)
 {
 	u64 vtime = 0, dsq;
 
@@ -465,7 +465,7 @@ __verified_once bool outside_dispatch(s32 cpu)
 
 /* Return true if a task with virtual time @own comes before all that is no function and
  * waits for @cpu. */
-__verified_once bool comes_before_outside(u64 own, s32 cpu)
+__global_func bool comes_before_outside(u64 own, s32 cpu)
 {
 	u64 vtime = 0;
 
@@ -474,7 +474,7 @@ __verified_once bool comes_before_outside(u64 own, s32 cpu)
 
 /* Return true if a task with virtual time @own, which has used up its turn, still comes
  * before all that waits in FAIR, so that switching away from it would only cost time. */
-__verified_once bool fair_keeps_cpu(u64 own, s32 cpu)
+__global_func bool fair_keeps_cpu(u64 own, s32 cpu)
 {
 	u64 vtime = 0;
 

@@ -148,7 +148,7 @@ static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
  * has_key is cleared after the move. A CPU that has begun to run the task before that has put
  * back the virtual time from before; the place is lost, and the tenant's line is not.
  */
-__verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
+__global_func int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 {
 	struct task_struct *p;
 	int looked_at = 0;
@@ -165,7 +165,7 @@ __verified_once int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 		tctx->turn = TURN_FAIR;
 		turn = fair_turn_of(tctx, fair_waiting());
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, turn);
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_place(p, tctx, turn));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_assign_vtime(p, tctx, turn));
 		before = note_waiting(tctx, fair);
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0)) {
 			undo_waiting(tctx, fair, before);
@@ -190,7 +190,7 @@ static bool loader_is_late(u64 now)
 /* ---------------------------------------------------------------- dispatch */
 
 /* Return true if FILTER has work that may wait for @cpu. */
-__verified_once bool filter_waiting(s32 cpu)
+__global_func bool filter_waiting(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_FILTER_CPU(cpu)) || shards_waiting(cpu);
 }
@@ -208,7 +208,7 @@ static bool filter_head_waiting(s32 cpu)
  * true if there is one. (If the shared head is one that @cpu must not run, a
  * pinned task may wait for one more than it should.)
  */
-__verified_once bool filter_dispatch(s32 cpu)
+__global_func bool filter_dispatch(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	bool pinned;

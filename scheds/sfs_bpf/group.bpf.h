@@ -130,7 +130,7 @@ static struct group *lookup_group(u64 id)
 
 /* Return what the nearest group at or above the task group at @address counts as that is kept,
  * or 0. */
-__verified_once u64 nearest_group(u64 address)
+__global_func u64 nearest_group(u64 address)
 {
 	struct task_group *tg = (struct task_group *)address;
 	int i;
@@ -151,7 +151,7 @@ __verified_once u64 nearest_group(u64 address)
 /* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
  * for the CPU controller. For one that has gone already, under a task on its way out, that is
  * the nearest above it. */
-__verified_once u64 group_of(struct task_struct *p __arg_trusted)
+__global_func u64 group_of(struct task_struct *p __arg_trusted)
 {
 	struct group *g;
 	u64 address = 0;
@@ -203,7 +203,7 @@ static bool is_limited(const struct cgroup *cgrp)
  */
 
 /* Something of @weight becomes active in group @id. */
-__verified_once int activate(u64 id, u32 weight)
+__global_func int activate(u64 id, u32 weight)
 {
 	s64 more = weight;	/* less than nothing where a group's weight has shrunk */
 	int i;
@@ -223,7 +223,7 @@ __verified_once int activate(u64 id, u32 weight)
 }
 
 /* Something of @weight is no longer active in group @id. */
-__verified_once int deactivate(u64 id, u32 weight)
+__global_func int deactivate(u64 id, u32 weight)
 {
 	int i;
 
@@ -271,7 +271,7 @@ static void fair_leave(const struct task_struct *p, struct task_ctx *tctx)
 
 /* Return what @weight comes to in group @id: itself, if that is the root; its part
  * of the group's weight, and so on, otherwise. */
-__verified_once u64 weight_in_group(u64 id, u64 weight)
+__global_func u64 weight_in_group(u64 id, u64 weight)
 {
 	int i;
 
@@ -361,7 +361,7 @@ static void list_throttled(struct group *g, u64 id)
 }
 
 /* Charge @delta to the groups with a quota, from @id upwards. */
-__verified_once int charge_groups(u64 id, u64 delta, u64 now)
+__global_func int charge_groups(u64 id, u64 delta, u64 now)
 {
 	int i;
 
@@ -387,7 +387,7 @@ __verified_once int charge_groups(u64 id, u64 delta, u64 now)
 
 /* Return the id of the nearest group, from @id upwards, that has used up its quota,
  * or 0. */
-__verified_once u64 throttled_by(u64 id)
+__global_func u64 throttled_by(u64 id)
 {
 	int i;
 
@@ -404,7 +404,7 @@ __verified_once u64 throttled_by(u64 id)
 }
 
 /* A task's way to user mode, at the end of which it can be held back. */
-struct way_out {
+struct kernel_exit {
 	struct bpf_task_work work;
 };
 
@@ -413,8 +413,8 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, u64);	/* the task's address */
-	__type(value, struct way_out);
-} ways_out SEC(".maps");
+	__type(value, struct kernel_exit);
+} kernel_exits SEC(".maps");
 
 /* As kernels from 7.0 on have it, and as 6.18 does. */
 extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_work *work,
@@ -431,7 +431,7 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_
  * there is quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before
  * the kick, then the kick is for whoever has it after that, who goes on at once.
  */
-static int at_way_out(struct bpf_map *map, void *key, void *value)
+static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -443,22 +443,22 @@ static int at_way_out(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-/* Have at_way_out() called by @p. Return 0 if it will be. */
-static int watch_way_out(struct task_struct *p)
+/* Have at_kernel_exit() called by @p. Return 0 if it will be. */
+static int watch_kernel_exit(struct task_struct *p)
 {
 	u64 key = (u64)p;
-	struct way_out fresh = {}, *way = bpf_map_lookup_elem(&ways_out, &key);
+	struct kernel_exit fresh = {}, *way = bpf_map_lookup_elem(&kernel_exits, &key);
 
 	if (!way) {
-		bpf_map_update_elem(&ways_out, &key, &fresh, BPF_NOEXIST);
-		way = bpf_map_lookup_elem(&ways_out, &key);
+		bpf_map_update_elem(&kernel_exits, &key, &fresh, BPF_NOEXIST);
+		way = bpf_map_lookup_elem(&kernel_exits, &key);
 	}
 	if (!way)
 		return -ENOMEM;
 	if (bpf_ksym_exists(bpf_task_work_schedule_resume))
-		return bpf_task_work_schedule_resume(p, &way->work, &ways_out, at_way_out);
+		return bpf_task_work_schedule_resume(p, &way->work, &kernel_exits, at_kernel_exit);
 	if (bpf_ksym_exists(bpf_task_work_schedule_resume_impl))
-		return bpf_task_work_schedule_resume_impl(p, &way->work, &ways_out, at_way_out,
+		return bpf_task_work_schedule_resume_impl(p, &way->work, &kernel_exits, at_kernel_exit,
 							  NULL);
 	return -ENOENT;
 }
@@ -471,20 +471,20 @@ static int watch_way_out(struct task_struct *p)
  */
 static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 {
-	int err = watch_way_out(p);
+	int err = watch_kernel_exit(p);
 
-	tctx->has_way_out = true;
+	tctx->has_kernel_exit = true;
 	if (err != -EBUSY)
 		tctx->may_be_held = err;
 }
 
 /* @p is gone. */
-static void forget_way_out(const struct task_struct *p, const struct task_ctx *tctx)
+static void forget_kernel_exit(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 key = (u64)p;
 
-	if (tctx->has_way_out)
-		bpf_map_delete_elem(&ways_out, &key);
+	if (tctx->has_kernel_exit)
+		bpf_map_delete_elem(&kernel_exits, &key);
 }
 
 /* Return @turn, or what is left of the nearest quota if that is less. */
@@ -655,7 +655,7 @@ static bool is_digit(char c)
  * Mix the name at @address into @hash, without a number at its end and what is before that:
  * resize-7 and resize-12 are groups of one function.
  */
-__verified_once u64 mix_group_name(u64 address, u64 hash)
+__global_func u64 mix_group_name(u64 address, u64 hash)
 {
 	u64 stem = 0;
 	bool ends_in_number = false;

@@ -41,7 +41,7 @@ static bool waits_too_long(struct task_struct *p, u64 now)
  * Move what has waited too long in @dsq to its front, which @front is. A task that
  * another CPU takes just now is not moved, and need not be.
  */
-__verified_once int guard_queue(u64 dsq, u64 front, u64 now)
+__global_func int guard_queue(u64 dsq, u64 front, u64 now)
 {
 	struct task_struct *p;
 
@@ -62,7 +62,7 @@ __verified_once int guard_queue(u64 dsq, u64 front, u64 now)
 }
 
 /* Have an idle CPU look at what waits in @dsq, if there is one that its head may use. */
-__verified_once int kick_for(u64 dsq)
+__global_func int kick_for(u64 dsq)
 {
 	struct task_struct *head;
 
@@ -107,7 +107,7 @@ static bool some_cpu_idles(void)
  * including @end among them. Each queue by itself: the head of one may be confined to busy CPUs. Who
  * queues something wakes up an idle CPU for it; this is for what races leave over.
  */
-__verified_once int kick_idle_cpus(u32 first, u32 end)
+__global_func int kick_idle_cpus(u32 first, u32 end)
 {
 	u32 shard;
 

@@ -24,7 +24,7 @@ static bool must_stay(const struct task_struct *p)
  * in a migration-disabled section that is the CPU it is on; cpus_ptr and
  * nr_cpus_allowed may disagree there.
  */
-__verified_once s32 pinned_cpu(const struct task_struct *p __arg_trusted)
+__global_func s32 pinned_cpu(const struct task_struct *p __arg_trusted)
 {
 	s32 cpu;
 
@@ -77,7 +77,7 @@ static bool claim_fair_cpu(s32 cpu)
 }
 
 /* Claim any CPU that runs FAIR work and may run @p. Return it, or -1. */
-__verified_once s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
+__global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
 {
 	struct bpf_cpumask *mask = fair_cpus;
 	u32 cpu;
@@ -127,7 +127,7 @@ static bool wake_idle_cpu(const struct task_struct *p)
  * not marked idle yet, or woken too early. The tick of any busy CPU wakes up an idle one for
  * what waits then, and where none has a tick the guard does within a second (kick_idle_cpus()).
  */
-__verified_once bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 pinned)
+__global_func bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 pinned)
 {
 	bool found;
 
@@ -144,7 +144,7 @@ __verified_once bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s3
 }
 
 /* Return true if another CPU idles that may run @p. */
-__verified_once bool may_run_elsewhere(const struct task_struct *p __arg_trusted)
+__global_func bool may_run_elsewhere(const struct task_struct *p __arg_trusted)
 {
 	const struct cpumask *idle;
 	bool may;
@@ -179,7 +179,7 @@ static struct task_struct *first_of(u64 dsq)
 }
 
 /* Return true if the head of @dsq may run on @cpu. */
-__verified_once bool head_waits_for(u64 dsq, s32 cpu)
+__global_func bool head_waits_for(u64 dsq, s32 cpu)
 {
 	struct task_struct *head;
 	bool may;

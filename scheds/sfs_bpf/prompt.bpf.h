@@ -189,7 +189,7 @@ static u64 prompt_turn_ns(const struct task_ctx *tctx)
  * trap. The kernel tells of one that displaces a task of ours (in mid-switch, before it is the
  * current one), and not of one that finds the CPU idle.
  */
-__verified_once bool is_taken(s32 cpu)
+__global_func bool is_taken(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct task_struct *curr;
@@ -231,7 +231,7 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
  * invocation in FILTER. Where short turns have them all, @p waits for the end of one, which
  * is near; the answer is then -1.
  */
-__verified_once s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
+__global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 {
 	s32 own = scx_bpf_task_cpu(p), cpu;
 	bool may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr);

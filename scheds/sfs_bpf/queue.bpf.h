@@ -36,7 +36,7 @@ static void count_waiting(u32 queue, s64 n)
 /* The task is about to wait in @dsq, or in none that is counted. Return the number of the queue
  * that has counted it so far, or 0. Also called without the lock of the task's run queue; hence
  * the exchange: whoever takes a number out uncounts it. */
-__verified_once u32 note_waiting(struct task_ctx *tctx __arg_nonnull, u64 dsq)
+__global_func u32 note_waiting(struct task_ctx *tctx __arg_nonnull, u64 dsq)
 {
 	u32 queue = counted_queue(dsq), before;
 

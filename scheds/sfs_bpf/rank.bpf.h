@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rank: the learned policy. What is known of a function's service times tells, for
- * each amount of CPU time that an invocation of it has used, what its completion is
- * likely to cost from there: its rank, the Gittins index of the distribution. The
- * loader learns and computes it (sfs_policy::learn); here it is looked up.
+ * Rank: the learned policy. The loader knows the service times of each function. For
+ * each amount of CPU time that an invocation has used, they give the expected cost of its
+ * completion: its rank, the Gittins index of the distribution. The loader learns and
+ * computes ranks (sfs_policy::learn); this file looks them up.
  *
- * Invocations wait in one queue, ordered by deadline: when they arrived on the
- * clock of processor sharing, plus `ageing` times what their completion costs. So
- * what comes later passes those that need more, but never one to which equal sharing
- * would have given `ageing` times its cost by now. A new arrival also preempts: the CPU that runs
- * the worst rank, if its own is better. docs/policy.md has the reasons and figures.
+ * Invocations wait in one queue, ordered by deadline: their arrival on the clock of
+ * processor sharing, plus `ageing` times the cost of their completion. So a newer
+ * invocation overtakes one that needs more, but only until equal sharing would have given
+ * the older one `ageing` times its cost. A new arrival also preempts the CPU that runs the
+ * worst rank, if its own rank is better. docs/policy.md has the reasons and figures.
  *
- * As long as nothing is known, `strangers` is SFS_NO_TABLE and FILTER and FAIR work
- * as if this file were not there. It becomes that again if the loader cannot hand over
- * what it learns: what is queued then goes to FILTER or FAIR, and what waits by rank
- * goes before all that comes to FILTER later.
+ * While nothing is known, `default_table` is SFS_NO_TABLE, and FILTER and FAIR work as if
+ * this file did not exist. The same happens again if the loader cannot hand over what it
+ * learns: new work then goes to FILTER or FAIR, and work that waits by rank goes before
+ * all later work in FILTER.
  */
 #ifndef __SFS_RANK_BPF_H
 #define __SFS_RANK_BPF_H
@@ -41,7 +41,7 @@ struct {
 	__type(value, struct sfs_rank_table);
 } rank_tables SEC(".maps");
 
-/* Which table a function has; those that are not in it are strangers. */
+/* Which table a function has; a function that is not in it has the default table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -63,7 +63,7 @@ static volatile struct running running[SFS_MAX_CPUS];
 
 static bool is_ranked(void)
 {
-	return policy == SFS_POLICY_LEARNED && strangers < SFS_RANK_TABLES;
+	return policy == SFS_POLICY_LEARNED && default_table < SFS_RANK_TABLES;
 }
 
 /* Return true if @p waits for its turn in rank order. */
@@ -77,7 +77,7 @@ static const struct sfs_rank_table *table_of(const struct invocation *inv)
 {
 	u64 function = inv->function;
 	u32 *known = bpf_map_lookup_elem(&function_tables, &function);
-	u32 table = known ? *known : strangers;
+	u32 table = known ? *known : default_table;
 
 	return bpf_map_lookup_elem(&rank_tables, &table);
 }
@@ -126,9 +126,9 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 		tctx->slice = end - used;
 }
 
-/* Return how far ahead of the sharing clock a place in the queue may be: what the
- * clock comes to within twice the guard at the present load. Beyond that order is by
- * arrival, so that the kernel's watchdog is never near. */
+/* Return how far ahead of the sharing clock a key in the queue may be: as far as the clock
+ * advances within twice the guard at the present load. Beyond that the order is by
+ * arrival, which keeps the kernel's watchdog away. */
 static u64 farthest_key(void)
 {
 	s64 present = often.present;
@@ -137,10 +137,10 @@ static u64 farthest_key(void)
 }
 
 /*
- * Bring a task's rank, slice and deadline up to date. One that has had the longest
- * slice and is overdue goes behind the others that are: they take turns.
+ * Update a task's rank, slice and deadline. An overdue task that has had the longest slice
+ * goes behind the other overdue tasks: they take turns.
  */
-static void place(struct task_ctx *tctx, const struct invocation *inv)
+static void update_rank(struct task_ctx *tctx, const struct invocation *inv)
 {
 	bool turned = tctx->ranked_used_ns + NSEC_PER_MSEC >= longest_slice();
 	u64 now = often.sharing_clock, deadline;
@@ -198,7 +198,7 @@ static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
  * Return it, or -1. This looks at every CPU: two words each, read by few and
  * written at switches only.
  */
-__verified_once s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32 than)
+__global_func s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32 than)
 {
 	u64 clock = often.sharing_clock;
 	u32 worst = than, rank, cpu;
@@ -247,7 +247,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	s32 pinned = pinned_cpu(p), cpu = -1;
 	u64 slice;
 
-	place(tctx, inv);
+	update_rank(tctx, inv);
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
 	tctx->queued_at = clock_now();
@@ -255,7 +255,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
-	lend_vtime(p, tctx);
+	save_vtime(p, tctx);
 	note_pinned(pinned);
 	note_waiting(tctx, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned));
 	scx_bpf_dsq_insert_vtime(p, pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(pinned), slice,
@@ -293,7 +293,7 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
  * Return true if somebody waits in rank order who has claimed a CPU, be it @cpu or another.
  * Keys are no more than days behind the clock otherwise.
  */
-__verified_once bool claimer_waiting(s32 cpu)
+__global_func bool claimer_waiting(s32 cpu)
 {
 	u64 deadline;
 
@@ -302,14 +302,14 @@ __verified_once bool claimer_waiting(s32 cpu)
 }
 
 /* Return true if the first in rank order may surely run on @cpu. */
-__verified_once bool ranked_head_waiting(s32 cpu)
+__global_func bool ranked_head_waiting(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_RANKED_CPU(cpu)) || head_waits_for(DSQ_RANKED, cpu);
 }
 
 /* Give @cpu the task with the earliest deadline that it may run. Return true if
  * there is one. */
-__verified_once bool ranked_dispatch(s32 cpu)
+__global_func bool ranked_dispatch(s32 cpu)
 {
 	u64 deadline, first;
 
@@ -337,7 +337,7 @@ static bool ranked_keeps_cpu(struct task_ctx *tctx, const struct invocation *inv
 {
 	u64 deadline;
 
-	place(tctx, inv);
+	update_rank(tctx, inv);
 	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->queue_key);
 }
 
@@ -375,7 +375,7 @@ static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 }
 
 /* Return true if functions wait for @cpu, in any queue. */
-__verified_once bool functions_wait(s32 cpu)
+__global_func bool functions_wait(s32 cpu)
 {
 	return filter_waiting(cpu) || queue_length(DSQ_FAIR) ||
 	       own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) ||

@@ -14,7 +14,7 @@
 /*
  * @pointer, for reading numbers through it. Before Linux 7.0 the verifier searches the names of
  * all types several times for each pointer that is read from a structure that it trusts (see
- * __verified_once); it does not search where it does not trust the structure. Not for what
+ * __global_func); it does not search where it does not trust the structure. Not for what
  * sfs_cgroup_init() calls: Linux 6.18.15 refuses that program with such a cast in it ("verifier
  * bug: backtracking call unexpected regs", in mix_group_name()).
  */
@@ -55,7 +55,7 @@ static u64 outermost_sandbox(struct cgroup *cgrp)
 }
 
 /* Return the id of the sandbox that @p is in, or 0. */
-__verified_once u64 find_sandbox(struct task_struct *p __arg_trusted)
+__global_func u64 find_sandbox(struct task_struct *p __arg_trusted)
 {
 	struct css_set *css;
 	struct cgroup *cgrp;

@@ -155,7 +155,7 @@ static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
 		return fair_take_turn(p, tctx);
 	fair_leave(p, tctx);
 	if (turn == TURN_RANKED && inv)
-		place(tctx, inv);
+		update_rank(tctx, inv);
 	return turn_ns(turn, tctx, inv, 0);
 }
 
@@ -181,7 +181,7 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->passed ||
+	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->outranked ||
 	    tctx->waits_since ||
 	    (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
 	    tctx->stopped_on != cpu)
@@ -218,12 +218,12 @@ static bool serves_functions(const struct task_struct *p, const struct task_ctx 
 	return is_new && !is_function(p, tctx);
 }
 
-/* @p is about to become runnable, as in meet_runnable(). */
-static struct invocation *begin_to_run(struct task_struct *p, struct task_ctx *tctx, bool wakeup,
+/* @p is about to become runnable, as in note_runnable(). */
+static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx *tctx, bool wakeup,
 				       u64 now)
 {
 	bool is_new = tctx->fresh;
-	struct invocation *inv = meet_runnable(p, tctx, wakeup, now);
+	struct invocation *inv = note_runnable(p, tctx, wakeup, now);
 
 	if (wakeup || serves_functions(p, tctx, is_new))
 		begin_activity(p, tctx, now);
@@ -261,8 +261,8 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 		return cpu;
 
 	now = clock_now();
-	inv = begin_to_run(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
-	tctx->met = true;
+	inv = begin_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
+	tctx->seen_by_select = true;
 	if (must_park(p, tctx))
 		return cpu;
 	slice = take_turn(p, tctx, inv, next_turn(p, tctx, inv));
@@ -334,11 +334,11 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx)
 		return;
-	if (tctx->met)
+	if (tctx->seen_by_select)
 		inv = lookup_invocation(p, tctx);
 	else
-		inv = begin_to_run(p, tctx, wakeup, clock_now());
-	tctx->met = false;
+		inv = begin_runnable(p, tctx, wakeup, clock_now());
+	tctx->seen_by_select = false;
 	if (wakeup && is_system(p))
 		count(SFS_SYSTEM_WAKEUPS);
 	else if (wakeup && has_credit(inv))
@@ -429,7 +429,7 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	}
 	note_first(tctx, pinned);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD);
-	cctx->was_passed |= !cctx->was_asked;
+	cctx->short_turn_is_local |= !cctx->dispatch_called;
 }
 
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
@@ -448,7 +448,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	note_waits_no_more(tctx);	/* where it waited, if this is a change of its attributes */
 	note_first_no_more(tctx);
-	take_vtime_back(p, tctx);
+	restore_vtime(p, tctx);
 	inv = lookup_invocation(p, tctx);
 	turn = next_turn(p, tctx, inv);
 	parked = must_park(p, tctx);
@@ -478,7 +478,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!parked)
 		look_again_for_last(p, enq_flags);
 	tctx->yielded = false;
-	tctx->passed = false;
+	tctx->outranked = false;
 	tctx->handed_over = false;
 	if (resumed)
 		tctx->waits_since = 0;
@@ -526,13 +526,13 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 		return;		/* without a slice @prev is queued, and that one picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
-	cctx->was_asked = false;
+	cctx->dispatch_called = false;
 	cctx->is_short_turn = is_short_turn(tctx);
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
 	tctx->yielded = false;
-	tctx->passed = false;
+	tctx->outranked = false;
 }
 
 /* Nothing else is there for @prev's CPU: it goes on, whatever it is. Left undecided, it
@@ -584,14 +584,14 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 	if (tctx->turn == TURN_FILTER) {
 		to->dsq = filter_queue_for(p, to->pinned);
 	} else if (tctx->turn == TURN_RANKED && inv) {
-		place(tctx, inv);
-		lend_vtime(p, tctx);
+		update_rank(tctx, inv);
+		save_vtime(p, tctx);
 		to->dsq = to->pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(to->pinned);
 		to->vtime = tctx->queue_key;
 		to->ordered = true;
 	} else {
 		to->dsq = fair_queue_for(p, tctx, to->pinned);
-		to->vtime = fair_place(p, tctx, to->slice_ns);
+		to->vtime = fair_assign_vtime(p, tctx, to->slice_ns);
 		to->ordered = true;
 	}
 }
@@ -622,7 +622,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 }
 
 /* The same apart from the loop that asks for it. Return false if nothing is known of @p. */
-__verified_once bool plan_release_once(struct task_struct *p __arg_trusted,
+__global_func bool plan_release_once(struct task_struct *p __arg_trusted,
 				       struct release *to __arg_nonnull, u64 now)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -659,7 +659,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 }
 
 /* Let the tasks of group @id go on, which has quota again, until the time is @until. */
-__verified_once int release_group(u64 id, u64 until)
+__global_func int release_group(u64 id, u64 until)
 {
 	struct task_struct *p;
 
@@ -728,7 +728,7 @@ static void relieve_queues(s32 cpu, u64 now)
 
 /* A CPU is about to idle, since nothing is counted that it could do. It asks the kernel itself
  * before that: a count that is wrong must idle no CPU beside work that waits. */
-__verified_once int take_uncounted(void)
+__global_func int take_uncounted(void)
 {
 	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) || scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
 	       scx_bpf_dsq_move_to_local(DSQ_OUTSIDE, 0) || scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
@@ -746,7 +746,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!cctx)
 		return;
-	cctx->was_asked = true;
+	cctx->dispatch_called = true;
 	cctx->asked_at = now;
 	wants_more = prev && (prev->scx.flags & SCX_TASK_QUEUED);
 	if (wants_more)
@@ -798,7 +798,7 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 			keep_running(prev, tctx, inv, TURN_RANKED, cctx);
 			return;
 		}
-		tctx->passed = true;
+		tctx->outranked = true;
 	}
 	if (ranked_dispatch_rest(cpu) || filter_dispatch(cpu) || ranked_dispatch(cpu))
 		return;
@@ -822,10 +822,10 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
  */
 static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 {
-	bool passed = cctx->was_passed, asked = cctx->was_asked;
+	bool passed = cctx->short_turn_is_local, asked = cctx->dispatch_called;
 
-	cctx->was_passed = false;
-	cctx->was_asked = false;
+	cctx->short_turn_is_local = false;
+	cctx->dispatch_called = false;
 	if (cctx->is_short_turn || ((asked || cctx->turn_is_due) && !passed))
 		return false;
 	return passed || short_turn_waiting(cpu) || functions_come_second(cpu, now) ||
@@ -858,7 +858,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	if (tctx)
-		take_vtime_back(p, tctx);
+		restore_vtime(p, tctx);
 	begin_fair_turn(p, tctx, cctx, fair, now);
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -912,7 +912,7 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx,
 			s32 cpu, u64 now)
 {
-	struct invocation *inv = meet_runnable(p, tctx, false, now); /* it may have been moved */
+	struct invocation *inv = note_runnable(p, tctx, false, now); /* it may have been moved */
 
 	charge(p, tctx, inv);
 	if (!tctx->tenant)
@@ -975,7 +975,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (!tctx)
 		return;
 	if (tctx->turn == TURN_RANKED) {
-		tctx->passed |= is_claimed(cpu);
+		tctx->outranked |= is_claimed(cpu);
 		set_running(cpu, RANK_NONE, 0);
 	}
 	inv = lookup_invocation(p, tctx);
@@ -1063,8 +1063,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 	tctx->stopped_on = -1;
 	tctx->usual_ns = args->fork ? PROMPT_FIRST_NS : 0;
 	tctx->fresh = args->fork;
-	tctx->found = !args->fork && was_function(p);
-	tctx->forked = args->fork || tctx->found;
+	tctx->found_at_load = !args->fork && was_function(p);
+	tctx->forked = args->fork || tctx->found_at_load;
 	if (unit == SFS_UNIT_CGROUP)
 		return 0;	/* it joins its sandbox when it first runs */
 
@@ -1085,7 +1085,7 @@ void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_a
 
 	if (!tctx)
 		return;
-	forget_way_out(p, tctx);
+	forget_kernel_exit(p, tctx);
 	if (!args->cancelled && p->__state != SFS_TASK_DEAD)
 		return;
 	inv = lookup_invocation(p, tctx);
@@ -1159,7 +1159,7 @@ static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	tctx->turn = TURN_FAIR;
 	turn = fair_turn_of(tctx, waiting);
 	scx_bpf_dsq_move_set_slice(it, turn);
-	scx_bpf_dsq_move_set_vtime(it, fair_place(p, tctx, turn));
+	scx_bpf_dsq_move_set_vtime(it, fair_assign_vtime(p, tctx, turn));
 	before = note_waiting(tctx, DSQ_FAIR);
 	if (scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0))
 		return true;
@@ -1190,7 +1190,7 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 }
 
 /* Move tasks from one shard to FAIR, a batch at most. Return how many. */
-__verified_once u32 move_shard_to_fair(u32 shard)
+__global_func u32 move_shard_to_fair(u32 shard)
 {
 	struct task_struct *p;
 	u32 moved = 0;

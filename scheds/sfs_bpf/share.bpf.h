@@ -86,7 +86,7 @@ static u64 tenant_of(struct task_struct *p, const struct task_ctx *tctx)
 
 /* Return a number for what the platform calls @p's tenant, where no sandboxes were asked for:
  * the path of its group. 0: it has none. */
-__verified_once u64 name_of_tenant(struct task_struct *p __arg_trusted)
+__global_func u64 name_of_tenant(struct task_struct *p __arg_trusted)
 {
 	struct group *g = lookup_group(group_of(p));
 
@@ -95,7 +95,7 @@ __verified_once u64 name_of_tenant(struct task_struct *p __arg_trusted)
 }
 
 /* Return the weight of group @id among all of the machine: FAIR_WEIGHT is the default. */
-__verified_once u64 tenant_weight(u64 id)
+__global_func u64 tenant_weight(u64 id)
 {
 	struct group *g = lookup_group(id);
 
@@ -213,7 +213,7 @@ static void update_weight(struct share *s, u64 weight)
 }
 
 /* A task of tenant @id has become runnable. */
-__verified_once int join_tenant(u64 id, u64 now)
+__global_func int join_tenant(u64 id, u64 now)
 {
 	struct group *g = lookup_group(id);
 	u64 weight;
@@ -229,7 +229,7 @@ __verified_once int join_tenant(u64 id, u64 now)
 }
 
 /* A task of tenant @id is no longer runnable. */
-__verified_once int leave_tenant(u64 id, u64 now)
+__global_func int leave_tenant(u64 id, u64 now)
 {
 	struct group *g = lookup_group(id);
 
@@ -242,7 +242,7 @@ __verified_once int leave_tenant(u64 id, u64 now)
 }
 
 /* A task of tenant @id has used @delta of CPU time, in FILTER or by rank if it was @early. */
-__verified_once int charge_tenant(u64 id, u64 delta, u64 now, bool early)
+__global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 {
 	struct group *g = lookup_group(id);
 	u64 weight, debt_at = sharing.debt_at;
@@ -292,7 +292,7 @@ static void leave_share(struct task_ctx *tctx)
 }
 
 /* Return the debt of the task's tenant, in ns of CPU time. A tenant that is alone has none. */
-__verified_once u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
+__global_func u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
 {
 	struct group *g = lookup_group(tctx->tenant);
 	s64 tokens;
@@ -377,7 +377,7 @@ static u64 clamp_line(const struct share *s, u64 weight, u64 vtime_now)
  * not begin, which is @vtime_now at present; the next one of the tenant may begin after it. 0:
  * it has no tenant.
  */
-__verified_once u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 vtime_now)
+__global_func u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 vtime_now)
 {
 	struct group *g = lookup_group(tctx->tenant);
 	u64 weight, line, clamped;
@@ -397,7 +397,7 @@ __verified_once u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64
 
 /* Return where the line of the task's tenant would go on if it was queued now; 0: it has no
  * tenant. */
-__verified_once u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_now)
+__global_func u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_now)
 {
 	struct group *g = lookup_group(tctx->tenant);
 
@@ -492,7 +492,7 @@ static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
  * Return true if tenant @id may have what an invocation has needed reported, to be learned
  * from, at @now. So many a second are enough to learn from, and leave room for others'.
  */
-__verified_once bool may_report(u64 id, u64 now)
+__global_func bool may_report(u64 id, u64 now)
 {
 	struct group *g = lookup_group(id);
 	u64 second = now / NSEC_PER_SEC;

@@ -8,16 +8,16 @@
 #define __SFS_STATE_BPF_H
 
 /*
- * For a function that is not static: the verifier looks at it once, for any arguments,
- * and not at each place that calls it with all that may have come before. That is what
- * keeps loading short. Such a function takes numbers, or a task that the caller has from the
- * kernel or from its own arguments (__arg_trusted; the head of a queue is none, as it may go
- * away), and returns a number. Each place that follows a pointer in a task is worth one: the
- * kernel searches all names of its types several times for it, some 4 ms in the emulator.
- * It is taken to be as sleepable as what calls it, timers of a sleepable program among these:
- * hence bpf_rcu_read_lock() around the use of such a pointer.
+ * A BPF global function: the verifier checks it once, for any arguments, and not again at
+ * each call with all the states that lead there. This keeps loading short. A global function
+ * takes numbers, or a task that the caller got from the kernel or from its own arguments
+ * (__arg_trusted; the head of a queue is not trusted, as it may go away), and returns a
+ * number. Code that follows a pointer in a task belongs in one: for each such access the
+ * kernel searches all names of its types several times, some 4 ms in the emulator.
+ * The verifier takes a global function for as sleepable as its callers, and timers of a
+ * sleepable program are callers too: hence bpf_rcu_read_lock() around such a pointer.
  */
-#define __verified_once	__noinline
+#define __global_func	__noinline
 
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
@@ -154,7 +154,7 @@ volatile u32 nr_function_cpus = 1;
 volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
 volatile u32 sandbox_generation = 1;		/* counts the changes of `sandboxes` */
 
-volatile u32 strangers = SFS_NO_TABLE;		/* rank table of functions without their own */
+volatile u32 default_table = SFS_NO_TABLE;	/* of functions without a rank table */
 
 /* What many CPUs write often, atomically: each on a cache line of its own, since nearly every
  * callback reads the words above. */
@@ -253,7 +253,8 @@ struct token_bucket {
  * A task's own state. Written under the lock of the run queue that the task is on, except
  * - by relieve_filter() and switch_mode(), which say why they may, and by who else takes a task
  *   out of a queue: release_group(), and put_debtors_back() by undo_waiting();
- * - by what runs as the task itself: the programs of exec, accept and receive, and at_way_out();
+ * - by what runs as the task itself: the programs of exec, accept and receive, and
+ *   at_kernel_exit();
  * - by a hint (apply_hint()), for a task that may run meanwhile. What it races with is a
  *   boundary of the same task: one of two invocations that begin at once is lost.
  */
@@ -300,18 +301,18 @@ struct task_ctx {
 	u32 first_on;		/* 1 + the CPU whose nr_first counts it; 0: none */
 	bool fresh;		/* forked, but not seen runnable */
 	bool forked;		/* since load, or while a scheduler before was loaded */
-	bool found;		/* the latter, and not woken up since load */
+	bool found_at_load;	/* the latter, and not woken up since load */
 	bool has_left;		/* its invocation, at its end */
-	bool met;		/* by select_cpu(), at this wake-up */
+	bool seen_by_select;	/* select_cpu() has seen this wake-up */
 	bool placed;		/* by select_cpu() in the local queue of an idle CPU */
 	bool handed_over;	/* woken up by who is about to sleep (see is_handed_over()) */
 	bool slept;		/* since the last receive that began an invocation */
 	bool in_demand;		/* counted in often.demand */
 	bool present;		/* counted in often.present */
 	bool has_key;		/* the kernel has its rank's key in place of its virtual time */
-	bool passed;		/* another rank has been given its CPU */
+	bool outranked;		/* another rank has been given its CPU */
 	bool yielded;
-	bool has_way_out;	/* in ways_out */
+	bool has_kernel_exit;	/* in kernel_exits */
 	bool may_be_held;	/* it holds nothing of the kernel's, or nobody can tell */
 };
 
@@ -375,10 +376,10 @@ struct cpu_ctx {
 	bool turn_is_due;	/* FILTER must wait until this turn ends; others read this, too */
 	bool is_short_turn;	/* a kernel thread or a daemon has it, or others claim it for one */
 	bool may_have_own;	/* something may wait in this CPU's own queues */
-	bool was_asked;		/* dispatch() has been called since something began to run */
+	bool dispatch_called;		/* dispatch() has been called since something began to run */
 	bool has_run;		/* something, since this scheduler was loaded */
 	bool runs;		/* a task of ours has it */
-	bool was_passed;	/* a short turn waits in the local queue, others may be picked */
+	bool short_turn_is_local;	/* a short turn waits in the local queue, others may be picked */
 	bool in_release;	/* cpu_release() is at work */
 	bool is_taken;		/* a real-time task has displaced ours; others read this, too */
 	u32 shards_seen;	/* counts in the rotation among the other shards */

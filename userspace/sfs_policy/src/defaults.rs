@@ -26,5 +26,5 @@ pub const AGEING: f64 = 3.0;
 /// (docs/policy.md).
 pub const REFRESH: u32 = 100;
 
-/// Most different tables of ranks, that of strangers included.
+/// Most different tables of ranks, the default table included.
 pub const TABLES: u16 = 512;

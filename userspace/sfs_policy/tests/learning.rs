@@ -49,7 +49,7 @@ fn distance(one: &Table, other: &Table) -> u8 {
 struct Kernel {
     tables: HashMap<u16, Table>,
     functions: HashMap<u64, u16>,
-    strangers: Option<u16>,
+    default_table: Option<u16>,
 }
 
 impl Kernel {
@@ -57,7 +57,7 @@ impl Kernel {
         for change in changes {
             match change {
                 Change::Table(id, table) => drop(self.tables.insert(id, table)),
-                Change::Strangers(id) => self.strangers = Some(id),
+                Change::DefaultTable(id) => self.default_table = Some(id),
                 Change::Function(key, id) => drop(self.functions.insert(key, id)),
                 Change::Forgotten(key) => drop(self.functions.remove(&key)),
             }
@@ -65,7 +65,7 @@ impl Kernel {
     }
 
     fn table(&self, key: u64) -> Option<Table> {
-        let id = self.functions.get(&key).copied().or(self.strangers)?;
+        let id = self.functions.get(&key).copied().or(self.default_table)?;
         self.tables.get(&id).copied()
     }
 }
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn past_its_history_a_function_is_a_stranger(
+    fn past_its_history_a_function_is_unknown(
         others in vec((0u64..30, MS..5000 * MS), 20..200),
         own in vec(MS..200 * MS, 1..60),
     ) {
@@ -143,19 +143,19 @@ proptest! {
         let mut learner = learn(config, &others);
         own.iter().for_each(|ns| learner.on_completion(99, *ns));
         learner.refresh();
-        let (own_table, strangers) = (learner.table(99).unwrap(), learner.table(1000).unwrap());
+        let (own_table, unknown) = (learner.table(99).unwrap(), learner.table(1000).unwrap());
         let past = own.iter().map(|ns| bucket(*ns)).max().unwrap() + 1;
-        prop_assert_eq!(&own_table.rank[past..], &strangers.rank[past..]);
+        prop_assert_eq!(&own_table.rank[past..], &unknown.rank[past..]);
     }
 
     #[test]
-    fn many_functions_are_many_strangers(others in vec((0u64..30, MS..5000 * MS), 100..200)) {
+    fn many_functions_are_many_unknown_ones(others in vec((0u64..30, MS..5000 * MS), 100..200)) {
         let config = LearnConfig { functions: 100, tables: 3, ..small() };
         let mut learner = learn(config, &others);
         learner.refresh();
-        let stranger = learner.table(u64::MAX);
+        let unknown = learner.table(u64::MAX);
         for function in 1000..1100 {
-            prop_assert_eq!(learner.table(function), stranger);
+            prop_assert_eq!(learner.table(function), unknown);
         }
     }
 
@@ -335,23 +335,23 @@ fn what_is_known_can_be_read() {
 }
 
 #[test]
-fn what_does_not_count_says_nothing_of_strangers() {
+fn what_does_not_count_leaves_the_default_table_alone() {
     let mut learner = Learner::new(LearnConfig::default());
     for _ in 0..200 {
         learner.on_completion(1, 500 * MS);
     }
     learner.refresh();
-    let stranger = |learner: &Learner| learner.table(99).unwrap().rank(0);
-    let before = stranger(&learner);
+    let unknown = |learner: &Learner| learner.table(99).unwrap().rank(0);
+    let before = unknown(&learner);
     for _ in 0..2000 {
         learner.on_uncounted_completion(2, MS);
     }
     learner.refresh();
-    assert_eq!(stranger(&learner), before);
+    assert_eq!(unknown(&learner), before);
     assert!(learner.table(2).unwrap().rank(0) < before);
     for _ in 0..2000 {
         learner.on_completion(2, MS);
     }
     learner.refresh();
-    assert!(stranger(&learner) < before);
+    assert!(unknown(&learner) < before);
 }

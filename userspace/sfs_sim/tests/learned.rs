@@ -115,7 +115,7 @@ fn slices_end_at_ticks() {
 #[test]
 fn who_was_short_and_is_long_does_not_hold_up_others() {
     // `short` suddenly needs 50 ms. The other waits until it has had what it
-    // used to need, to the next tick: a stranger that has had as much mostly
+    // used to need, to the next tick: an unknown function that has had as much mostly
     // turns out to be huge.
     let mut settings = informed();
     for _ in 0..300 {

@@ -26,9 +26,9 @@ impl Ranking for KernelHalf<'_> {
         .context("cannot hand a rank table to the kernel half")
     }
 
-    fn set_strangers(&mut self, id: u16) {
+    fn set_default_table(&mut self, id: u16) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
-            Word::store(&mut data.strangers, id.into());
+            Word::store(&mut data.default_table, id.into());
         }
     }
 
@@ -50,7 +50,7 @@ impl Ranking for KernelHalf<'_> {
     /// queued from now on goes to FILTER or FAIR (rank.bpf.h).
     fn rank_no_more(&mut self) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
-            Word::store(&mut data.strangers, SFS_NO_TABLE);
+            Word::store(&mut data.default_table, SFS_NO_TABLE);
         }
     }
 }

@@ -39,7 +39,7 @@ pub trait Ranking {
     fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()>;
 
     /// Has functions that have no table of their own use table `id`.
-    fn set_strangers(&mut self, id: u16);
+    fn set_default_table(&mut self, id: u16);
 
     /// Has `function` use table `id`.
     ///
@@ -48,7 +48,7 @@ pub trait Ranking {
     /// There are too many functions.
     fn set_function_table(&mut self, function: u64, id: u16) -> Result<()>;
 
-    /// Has `function` use the strangers' table.
+    /// Has `function` use the default table.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Learning {
         for change in self.learner.refresh_some(AT_A_TIME) {
             match change {
                 Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
-                Change::Strangers(id) => kernel.set_strangers(id),
+                Change::DefaultTable(id) => kernel.set_default_table(id),
                 Change::Function(function, id) => {
                     let told = kernel.set_function_table(function, id);
                     told.unwrap_or_else(|error| self.complain(&error));
@@ -188,7 +188,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Says once that a function keeps the rank that it had, or a stranger's.
+    /// Says once that a function keeps its old rank, or that of the default table.
     fn complain(&mut self, error: &anyhow::Error) {
         if !self.complained {
             self.complained = true;
@@ -316,7 +316,7 @@ mod tests {
         assert!(!file.exists());
         // It goes on to learn and to rank, and forgets it all at the end.
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
-        assert!(learning.is_in_force() && half.strangers.is_some());
+        assert!(learning.is_in_force() && half.default_table.is_some());
         assert_eq!(learning.size().0, 2);
         assert_eq!(Learning::new(Some(file)).size().0, 0);
     }
@@ -327,7 +327,7 @@ mod tests {
         refuses_tables: bool,
         refuses_to_forget: bool,
         tables: usize,
-        strangers: Option<u16>,
+        default_table: Option<u16>,
     }
 
     impl Ranking for Half {
@@ -337,8 +337,8 @@ mod tests {
             Ok(())
         }
 
-        fn set_strangers(&mut self, id: u16) {
-            self.strangers = Some(id);
+        fn set_default_table(&mut self, id: u16) {
+            self.default_table = Some(id);
         }
 
         fn set_function_table(&mut self, _: u64, _: u16) -> Result<()> {
@@ -351,7 +351,7 @@ mod tests {
         }
 
         fn rank_no_more(&mut self) {
-            self.strangers = None;
+            self.default_table = None;
         }
     }
 
@@ -380,16 +380,16 @@ mod tests {
     fn a_table_that_is_refused_ends_the_ranks() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
-        assert!(learning.is_in_force() && half.strangers.is_some());
+        assert!(learning.is_in_force() && half.default_table.is_some());
         half.refuses_tables = true;
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
         assert!(learning.has_given_up() && !learning.is_in_force());
-        assert_eq!(half.strangers, None);
+        assert_eq!(half.default_table, None);
         // Half of the tables would be worse than none: there is no way back.
         half.refuses_tables = false;
         let told = half.tables;
         learn(&mut learning, &mut half, &completions(9, 50_000_000, 200));
-        assert_eq!((half.tables, half.strangers), (told, None));
+        assert_eq!((half.tables, half.default_table), (told, None));
         // It goes on to learn, and says that nothing is ranked.
         assert_eq!(learning.size(), (3, 0));
         let reports = learning.functions(10, |_| None);
@@ -402,7 +402,7 @@ mod tests {
         half.refuses_tables = true;
         learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
         assert!(learning.has_given_up() && !learning.is_in_force());
-        assert_eq!(half.strangers, None);
+        assert_eq!(half.default_table, None);
     }
 
     #[test]
@@ -424,6 +424,6 @@ mod tests {
         }
         assert!(learning.is_in_force());
         learn(&mut learning, &mut half, &completions(18, 2_000_000, 1));
-        assert!(learning.has_given_up() && half.strangers.is_none());
+        assert!(learning.has_given_up() && half.default_table.is_none());
     }
 }

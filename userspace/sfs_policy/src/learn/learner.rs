@@ -17,7 +17,7 @@ pub const DEFAULT_FUNCTIONS: usize = 100_000;
 pub struct LearnConfig {
     /// Most functions that are remembered; fewer than 8 count as 8.
     pub functions: usize,
-    /// Most different tables, that of strangers included; 0 counts as 1.
+    /// Most different tables, the default table included; 0 counts as 1.
     pub tables: u16,
     /// By how many ranks functions that share a table may differ.
     pub tolerance: u8,
@@ -58,7 +58,7 @@ pub enum Change {
     /// The table of this number has this content from now on.
     Table(u16, Table),
     /// Functions without a table of their own have this one from now on.
-    Strangers(u16),
+    DefaultTable(u16),
     /// The function has this table from now on.
     Function(u64, u16),
     /// The function is forgotten.
@@ -89,11 +89,11 @@ pub struct Learner {
     overall: Histogram,
     /// Completions so far, up to the largest number that fits.
     completions: u32,
-    /// The distribution that strangers are taken to have, and when it was made.
+    /// The distribution that unknown functions are assumed to have, and when it was made.
     prior: Mass,
     prior_made: u32,
     tables: Tables,
-    strangers: Option<u16>,
+    default_table: Option<u16>,
     /// Functions that have changed since the last refresh.
     changed: Vec<u64>,
     forgotten: Vec<u64>,
@@ -112,7 +112,7 @@ impl Learner {
             prior: [0.0; BUCKETS],
             prior_made: 0,
             tables: Tables::new(config.tables, config.tolerance),
-            strangers: None,
+            default_table: None,
             changed: Vec::new(),
             forgotten: Vec::new(),
             config,
@@ -125,7 +125,7 @@ impl Learner {
         self.on_uncounted_completion(function, service_ns);
     }
 
-    /// The same, but what strangers are taken to need has nothing to do with it: its tenant
+    /// The same, but without effect on the estimate for unknown functions: its tenant
     /// has had its say already.
     pub fn on_uncounted_completion(&mut self, function: u64, service_ns: u64) {
         let window = self.config.window;
@@ -141,7 +141,7 @@ impl Learner {
         self.overall.add_censored(attained_ns, MAX_WINDOW, &overall);
     }
 
-    /// The same, but what strangers are taken to need has nothing to do with it.
+    /// The same, but without effect on the estimate for unknown functions.
     pub fn on_uncounted_kill(&mut self, function: u64, attained_ns: u64) {
         let overall = self.overall.clone();
         let window = self.config.window;
@@ -229,10 +229,10 @@ impl Learner {
     fn prior_is_old(&self) -> bool {
         let since = self.completions - self.prior_made;
         let quarter = self.prior_made.min(MAX_WINDOW.into()) / 4;
-        self.strangers.is_none() || since > quarter
+        self.default_table.is_none() || since > quarter
     }
 
-    /// Takes the overall distribution as it is now for that of strangers.
+    /// Makes the present overall distribution that of unknown functions.
     /// Functions lean on it from when they next complete, but at first all do.
     fn renew_prior(&mut self, changes: &mut Vec<Change>) {
         let total = f64::from(self.overall.total().max(1));
@@ -240,10 +240,10 @@ impl Learner {
         self.prior = weights.map(|weight| f64::from(weight) / total);
         self.prior_made = self.completions;
         let ranks = ranks(&self.prior, self.config.aim);
-        let id = self.exchange(self.strangers, &ranks, changes);
-        let before = self.strangers.replace(id);
+        let id = self.exchange(self.default_table, &ranks, changes);
+        let before = self.default_table.replace(id);
         if before != Some(id) {
-            changes.push(Change::Strangers(id));
+            changes.push(Change::DefaultTable(id));
         }
         if before.is_none() {
             self.change_all();
@@ -362,14 +362,14 @@ impl Learner {
 
     /// Whether functions have tables: the warm-up is over.
     pub fn is_ready(&self) -> bool {
-        self.strangers.is_some()
+        self.default_table.is_some()
     }
 
-    /// The table of `function`, or that of strangers; none before there are any.
+    /// The table of `function`, or the default table; none before there are any.
     pub fn table(&self, function: u64) -> Option<Table> {
         let slot = self.functions.slot(function);
         let own = slot.and_then(|slot| self.functions.get(slot).table);
-        let id = own.or(self.strangers)?;
+        let id = own.or(self.default_table)?;
         Some(Table::new(*self.tables.ranks(id)))
     }
 }

@@ -17,9 +17,9 @@
 //! # What nobody can gain
 //!
 //! - **A function that changes**, short so far and suddenly long, has past all
-//!   that it ever needed the ranks of a stranger that has had as much: what is
+//!   that it ever needed the ranks of an unknown function that has had as much: what is
 //!   known of it ends there, and what is known of all decides.
-//! - **Many functions** are many strangers, with the table of strangers. They are
+//! - **Many functions** are many unknown functions, with the default table. They are
 //!   forgotten before functions that are invoked again, and when there is no
 //!   room for another table they take the nearest.
 //! - **No history** means no tables: SFS decides.

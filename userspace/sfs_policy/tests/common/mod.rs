@@ -75,7 +75,7 @@ fn publish(learner: &mut Learner, tables: &mut HashSet<u16>, config: LearnConfig
                     .all(|rank| usize::from(*rank) < table.rank.len()));
                 tables.insert(id);
             }
-            Change::Strangers(id) | Change::Function(_, id) => assert!(tables.contains(&id)),
+            Change::DefaultTable(id) | Change::Function(_, id) => assert!(tables.contains(&id)),
             Change::Forgotten(_) => {}
         }
     }

@@ -54,7 +54,7 @@ pub struct Learned {
     tables: Vec<Table>,
     /// The table of each function that has one of its own.
     own: HashMap<u64, u16>,
-    strangers: Option<u16>,
+    default_table: Option<u16>,
     /// What stands in for the tables before there are any.
     none: Table,
 }
@@ -77,7 +77,7 @@ impl Learned {
             function,
             tables: Vec::new(),
             own: HashMap::new(),
-            strangers: None,
+            default_table: None,
             none: Table::new(ranks(&[0.0; BUCKETS], settings.learn.aim)),
         };
         this.publish();
@@ -86,7 +86,7 @@ impl Learned {
 
     /// Whether there are tables.
     pub fn is_ready(&self) -> bool {
-        self.strangers.is_some()
+        self.default_table.is_some()
     }
 
     fn publish(&mut self) {
@@ -97,7 +97,7 @@ impl Learned {
                     self.tables.resize(self.tables.len().max(id + 1), content);
                     self.tables[id] = content;
                 }
-                Change::Strangers(id) => self.strangers = Some(id),
+                Change::DefaultTable(id) => self.default_table = Some(id),
                 Change::Function(key, id) => drop(self.own.insert(key, id)),
                 Change::Forgotten(key) => drop(self.own.remove(&key)),
             }
@@ -108,7 +108,7 @@ impl Learned {
 impl Rule for Learned {
     fn table(&self, id: JobId) -> &Table {
         let key = u64::from(self.function[id as usize]);
-        let own = self.own.get(&key).copied().or(self.strangers);
+        let own = self.own.get(&key).copied().or(self.default_table);
         own.map_or(&self.none, |id| &self.tables[usize::from(id)])
     }
 
