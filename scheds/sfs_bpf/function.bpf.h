@@ -81,7 +81,7 @@ struct {
 /* Completions for which the loader is woken up; it fetches fewer once a second. */
 #define COMPLETION_BATCH	256
 
-/* Return true if tenant @id may have something reported at @now (share.bpf.h). */
+/* Return true if tenant @id may have something reported at @now (evidence.bpf.h). */
 bool may_report(u64 id, u64 now);
 
 /* Tell the loader what an invocation has needed, to learn from. */

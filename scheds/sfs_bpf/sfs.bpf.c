@@ -15,12 +15,24 @@
  *           cpu_release (a real-time task comes: elsewhere)
  *   end  -> stopping (of the last thread)
  *
- * What they do is in one file for each idea: boundary (what begins an invocation:
- * fork, exec, accept, ...), invocation (credit, demotion), sandbox (whose tasks are
- * functions), function (identity, what is published), filter, shard (FILTER on large
- * machines), fair, rank (the learned policy), prompt (daemons), group (cpu.weight,
- * cpu.max), share (what each tenant is due), guard (against the kernel's watchdog),
- * queue (who waits where), placement, telemetry. The loader tunes S and switches the mode (userspace/scx_sfs).
+ * Their work is in one file for each idea:
+ *
+ *   boundary    what begins an invocation: fork, exec, accept, ...
+ *   invocation  credit and demotion
+ *   sandbox     whose tasks are functions
+ *   function    the identity of a function, and what is published of it
+ *   filter, shard, fair, rank, prompt
+ *               the queues: FILTER, its split on large machines, FAIR, the learned
+ *               policy, daemons
+ *   group, quota, hierarchy
+ *               cpu.weight, cpu.max, and the cgroups that have them
+ *   share, evidence
+ *               what each tenant is due, and which invocations are learned from
+ *   guard       keeps clear of the kernel's watchdog
+ *   queue, placement, telemetry, state
+ *               who waits where, on which CPU, what is counted, what is shared
+ *
+ * The loader tunes S and switches the mode (userspace/scx_sfs).
  */
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
@@ -37,7 +49,10 @@ char _license[] SEC("license") = "GPL";
 #include "queue.bpf.h"
 #include "placement.bpf.h"
 #include "group.bpf.h"
+#include "quota.bpf.h"
+#include "hierarchy.bpf.h"
 #include "share.bpf.h"
+#include "evidence.bpf.h"
 #include "boundary.bpf.h"
 #include "prompt.bpf.h"
 #include "fair.bpf.h"

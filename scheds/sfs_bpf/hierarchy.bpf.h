@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Hierarchy: the kernel makes, changes and removes control groups, and moves their limits.
+ * This file keeps `groups` in step.
+ */
+#ifndef __SFS_HIERARCHY_BPF_H
+#define __SFS_HIERARCHY_BPF_H
+
+/* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
+#define UNLIMITED_US	(1ULL << 44)
+
+/* Give group @id the limit of @quota_us in each @period_us. */
+static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
+{
+	bool was_limited = g->quota_ns, limited = period_us && quota_us < UNLIMITED_US;
+	u32 zero = 0;
+	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	g->period_ns = period_us * 1000;
+	g->burst_ns = burst_us < UNLIMITED_US ? burst_us * 1000 : 0;
+	g->period_start = clock_now();
+	g->used_ns = 0;
+	g->quota_ns = limited ? quota_us * 1000 : 0;
+	if (limited && !was_limited)
+		__sync_fetch_and_add(&nr_limited, 1);
+	else if (!limited && was_limited)
+		__sync_fetch_and_sub(&nr_limited, 1);
+	__sync_fetch_and_add(&limits_generation, 1);
+	if (t)
+		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
+}
+
+/* Return the nearest group above @cgrp that is kept; 0: there is none. */
+static u64 group_above(struct cgroup *cgrp)
+{
+	int level = cgrp->level, i;
+
+	bpf_for(i, 1, MAX_UNKEPT_DEPTH) {
+		struct cgroup *above;
+		u64 id;
+
+		if (i > level)
+			break;
+		above = bpf_cgroup_ancestor(cgrp, level - i);
+		if (!above)
+			break;
+		id = above->kn->id;
+		bpf_cgroup_release(above);
+		if (lookup_group(id))
+			return id;
+	}
+	return 0;
+}
+
+/* A name of a group has no more bytes: NAME_MAX. */
+#define MAX_NAME	255
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/*
+ * Mix the name at @address into @hash, without a number at its end and what is before that:
+ * resize-7 and resize-12 are groups of one function.
+ */
+__global_func u64 mix_group_name(u64 address, u64 hash)
+{
+	u64 stem = 0;
+	bool ends_in_number = false;
+	int i;
+
+	__sink(hash);
+	bpf_for(i, 0, MAX_NAME) {
+		char c = 0;
+
+		if (bpf_probe_read_kernel(&c, 1, (void *)(address + i)) || !c)
+			break;
+		if (c == '-' || c == '_' || c == '.') {
+			stem = i ? hash : 0;
+			ends_in_number = false;
+		} else if (is_digit(c)) {
+			ends_in_number = stem;
+		} else {
+			stem = 0;
+			ends_in_number = false;
+		}
+		hash = (hash ^ (u8)c) * FNV_PRIME;
+	}
+	return ends_in_number ? stem : hash;
+}
+
+/* Return a number for the path of @cgrp, whose parent has @above. */
+static u64 name_group(struct cgroup *cgrp, u64 above)
+{
+	u64 address = (u64)BPF_CORE_READ(cgrp, kn, name);
+
+	if (!cgrp->level)
+		return 0;
+	return mix_group_name(address, ((above ?: FNV_BASIS) ^ '/') * FNV_PRIME) ?: 1;
+}
+
+/* Return 0, or the error with which the group is not made: nobody would keep its quota. */
+static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	struct group fresh = { .weight = args->weight ?: 100 }, *g, *parent;
+	u64 id = cgrp->kn->id;
+	long err;
+
+	if (!cgrp->level)
+		root_group = id;
+	__sync_fetch_and_add(&groups_generation, 1);
+	fresh.counts_as = id;
+	fresh.parent = group_above(cgrp);
+	parent = lookup_group(fresh.parent);
+	if (parent && cgrp->level > MAX_GROUP_DEPTH)
+		fresh.counts_as = parent->counts_as;
+	fresh.name = name_group(cgrp, parent ? parent->name : 0);
+	fresh.tenant = fresh.counts_as;
+	if (parent && (parent->is_tenant || parent->tenant != fresh.parent))
+		fresh.tenant = parent->tenant;
+	err = bpf_map_update_elem(&groups, &id, &fresh, BPF_ANY);
+	if (err)
+		return err == -E2BIG ? -ENOSPC : err;
+	g = lookup_group(id);
+	if (g && bpf_core_field_exists(args->bw_period_us) &&
+	    args->bw_quota_us < UNLIMITED_US)
+		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+	return 0;
+}
+
+/*
+ * A group may go while a task of it is still counted: one on its way out leaves its group
+ * before it leaves its CPU for good. What its parent has of the group is taken back here,
+ * once: whoever finds nr_active at 1 does so, and nobody does any longer. (A task that
+ * becomes active in the same moment on another CPU may leave the group's weight in its
+ * parent. It would have to be on its way out and lose its CPU just then.)
+ */
+static void remove_group(u64 id)
+{
+	struct group *g = lookup_group(id);
+
+	__sync_fetch_and_add(&groups_generation, 1);
+	if (!g)
+		return;
+	if (g->quota_ns)
+		__sync_fetch_and_sub(&nr_limited, 1);
+	if (__sync_lock_test_and_set(&g->nr_active, GROUP_GONE) > 0)
+		deactivate(g->parent, __sync_lock_test_and_set(&g->counted, 0));
+	bpf_map_delete_elem(&groups, &id);
+}
+
+static void set_group_weight(u64 id, u32 weight)
+{
+	struct group *g = lookup_group(id);
+	struct group *parent;
+	u32 counted;
+
+	if (!g)
+		return;
+	g->weight = weight;
+	if (g->nr_active <= 0)
+		return;
+	counted = __sync_lock_test_and_set(&g->counted, weight);
+	parent = lookup_group(g->parent);
+	if (parent)
+		__sync_fetch_and_add(&parent->active, (s64)weight - (s64)counted);
+}
+
+#endif /* __SFS_HIERARCHY_BPF_H */

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Quota: cpu.max of control groups. The CPU time that a group uses, in FILTER or in FAIR, is
+ * charged to it and to each group above it that has a quota. The tasks of a group that has
+ * used up its quota are parked in a queue of that group until its period is over. They are
+ * not parked inside the kernel, where they may hold a lock that others wait for, but on
+ * their way to user mode, as in the kernel's fair class (6.18).
+ */
+#ifndef __SFS_QUOTA_BPF_H
+#define __SFS_QUOTA_BPF_H
+
+/* Where the tasks of a group wait that has used up its quota. */
+#define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
+
+/* Throttled groups looked at by one run of the timer. */
+#define REVIEW_BATCH	512
+
+/* A run of the timer goes on for no longer than this: nothing else runs on its CPU
+ * meanwhile. */
+#define RELEASE_ROUND_NS	(NSEC_PER_MSEC / 2)
+
+/* The timer looks for periods that are over at least this often, in ns, and no more often
+ * than after a pause for each so many groups that it has looked at. So it takes a few per cent
+ * of one CPU where a look takes 0.2 us, and a third of one where each round is cut off
+ * (RELEASE_ROUND_NS). */
+#define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
+#define RELEASE_PAUSE_NS	NSEC_PER_MSEC
+#define GROUPS_A_PAUSE		128
+
+/* Ids of groups that are throttled. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, SFS_DEFAULT_MAX_GROUPS);
+	__type(value, u64);
+} throttled_groups SEC(".maps");
+
+struct release_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct release_timer);
+} release_timers SEC(".maps");
+
+/* Find the nearest group at or above @p's that has a quota. */
+static void update_limit(struct task_struct *p, struct task_ctx *tctx)
+{
+	u32 generation = limits_generation;
+	u64 id;
+	int i;
+
+	if (!nr_limited) {
+		tctx->limit = 0;
+		return;
+	}
+	id = noted_group(p, tctx);
+	if (id == tctx->limit_group && generation == tctx->limit_generation)
+		return;
+	tctx->limit_group = id;
+	tctx->limit_generation = generation;
+	tctx->limit = 0;
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g)
+			return;
+		if (g->quota_ns) {
+			tctx->limit = id;
+			return;
+		}
+		id = g->parent;
+	}
+}
+
+/* Give @g the quota of the periods that have begun since it last got one. */
+static void replenish(struct group *g, u64 now)
+{
+	u64 start = g->period_start, periods;
+	s64 back, most;
+
+	if (!g->period_ns || time_delta(now, start) < g->period_ns)
+		return;
+	periods = time_delta(now, start) / g->period_ns;
+	if (__sync_val_compare_and_swap(&g->period_start, start,
+					start + periods * g->period_ns) != start)
+		return;
+	back = periods * g->quota_ns;
+	most = g->used_ns + (s64)g->burst_ns;
+	if (back > most)
+		back = most;
+	__sync_fetch_and_sub(&g->used_ns, back);
+}
+
+/* Have the timer look at group @id. */
+static void list_throttled(struct group *g, u64 id)
+{
+	if (!__sync_lock_test_and_set(&g->listed, 1))
+		bpf_map_push_elem(&throttled_groups, &id, 0);
+}
+
+/* Charge @delta to the groups with a quota, from @id upwards. */
+__global_func int charge_groups(u64 id, u64 delta, u64 now)
+{
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+		s64 used;
+
+		if (!g)
+			return 0;
+		if (g->quota_ns) {
+			replenish(g, now);
+			used = __sync_fetch_and_add(&g->used_ns, (s64)delta) + (s64)delta;
+			if (used >= (s64)g->quota_ns &&
+			    !__sync_lock_test_and_set(&g->throttled, 1)) {
+				count(SFS_THROTTLED);
+				list_throttled(g, id);
+			}
+		}
+		id = g->parent;
+	}
+	return 0;
+}
+
+/* Return the id of the nearest group, from @id upwards, that has used up its quota,
+ * or 0. */
+__global_func u64 throttled_by(u64 id)
+{
+	int i;
+
+	bpf_for(i, 0, MAX_GROUP_DEPTH) {
+		struct group *g = lookup_group(id);
+
+		if (!g)
+			return 0;
+		if (g->throttled)
+			return id;
+		id = g->parent;
+	}
+	return 0;
+}
+
+/* A task's way to user mode, at the end of which it can be held back. */
+struct kernel_exit {
+	struct bpf_task_work work;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);	/* the task's address */
+	__type(value, struct kernel_exit);
+} kernel_exits SEC(".maps");
+
+/* As kernels from 7.0 on have it, and as 6.18 does. */
+extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_work *work,
+					 void *map, bpf_task_work_callback_t callback)
+	__weak __ksym;
+extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_task_work *work,
+					      void *map, bpf_task_work_callback_t callback,
+					      void *aux) __weak __ksym;
+
+/*
+ * The task that runs is about to go to user mode. It gives up its CPU, and stops there if
+ * its group still has no quota. A kernel that preempts itself does that in here, inside a
+ * read-side section of RCU Tasks Trace, so that whoever unloads a BPF program waits until
+ * there is quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before
+ * the kick, then the kick is for whoever has it after that, who goes on at once.
+ */
+static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx || !throttled_by(tctx->limit))
+		return 0;
+	tctx->may_be_held = true;
+	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* Have at_kernel_exit() called by @p. Return 0 if it will be. */
+static int watch_kernel_exit(struct task_struct *p)
+{
+	u64 key = (u64)p;
+	struct kernel_exit fresh = {}, *way = bpf_map_lookup_elem(&kernel_exits, &key);
+
+	if (!way) {
+		bpf_map_update_elem(&kernel_exits, &key, &fresh, BPF_NOEXIST);
+		way = bpf_map_lookup_elem(&kernel_exits, &key);
+	}
+	if (!way)
+		return -ENOMEM;
+	if (bpf_ksym_exists(bpf_task_work_schedule_resume))
+		return bpf_task_work_schedule_resume(p, &way->work, &kernel_exits, at_kernel_exit);
+	if (bpf_ksym_exists(bpf_task_work_schedule_resume_impl))
+		return bpf_task_work_schedule_resume_impl(p, &way->work, &kernel_exits, at_kernel_exit,
+							  NULL);
+	return -ENOENT;
+}
+
+/*
+ * @p runs, and its group has no quota. It is held back when it leaves the kernel; where
+ * nobody can tell when that is (before 6.18, or for want of memory) wherever it stops next,
+ * as the fair class of those kernels does. What has been asked already (-EBUSY) may be on
+ * its way out just now.
+ */
+static void hold_back(struct task_struct *p, struct task_ctx *tctx)
+{
+	int err = watch_kernel_exit(p);
+
+	tctx->has_kernel_exit = true;
+	if (err != -EBUSY)
+		tctx->may_be_held = err;
+}
+
+/* @p is gone. */
+static void forget_kernel_exit(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	u64 key = (u64)p;
+
+	if (tctx->has_kernel_exit)
+		bpf_map_delete_elem(&kernel_exits, &key);
+}
+
+/* Return @turn, or what is left of the nearest quota if that is less. */
+static u64 within_quota(const struct task_ctx *tctx, u64 turn)
+{
+	struct group *g = lookup_group(tctx->limit);
+	s64 left;
+
+	if (!g || !g->quota_ns)
+		return turn;
+	left = (s64)g->quota_ns - g->used_ns;
+	if (left < (s64)NSEC_PER_MSEC)
+		left = NSEC_PER_MSEC;	/* the tick is no finer */
+	return (u64)left < turn ? left : turn;
+}
+
+/* Park @p until group @id has quota again. */
+static void park(struct task_struct *p, struct task_ctx *tctx, u64 id, u64 enq_flags, u64 now)
+{
+	tctx->queued_at = now;
+	scx_bpf_dsq_insert(p, DSQ_PARKED(id), NSEC_PER_MSEC, enq_flags);
+}
+
+/* Return true if something in DSQ_PARKED(@id) has waited for so long that the
+ * kernel's watchdog must be thought of: a quota may be too small for its tasks. */
+static bool parked_too_long(u64 id, u64 now)
+{
+	struct task_struct *p = first_of(DSQ_PARKED(id));
+	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
+
+	return tctx && tctx->queued_at &&
+	       time_delta(now, tctx->queued_at) > SFS_WATCHDOG_GUARD_NS;
+}
+
+/*
+ * Look at one throttled group. Return 0 if its tasks may go on, else how long they wait
+ * yet. A task may be parked just after its group has been released, by an enqueue() that
+ * had seen it throttled, and there may be more than are released at once: so a group is
+ * looked at until nothing is parked.
+ */
+static u64 review_throttled(u64 id, u64 now)
+{
+	struct group *g = lookup_group(id);
+	u64 left;
+
+	if (!g)
+		return RELEASE_INTERVAL_NS;
+	__sync_lock_test_and_set(&g->listed, 0);
+	if (!g->throttled && scx_bpf_dsq_nr_queued(DSQ_PARKED(id)) <= 0)
+		return RELEASE_INTERVAL_NS;
+	list_throttled(g, id);
+	replenish(g, now);
+	if (!g->throttled || !g->quota_ns || g->used_ns < (s64)g->quota_ns ||
+	    parked_too_long(id, now)) {
+		__sync_lock_test_and_set(&g->throttled, 0);
+		return 0;
+	}
+	left = time_delta(g->period_start + g->period_ns, now);
+	return left < RELEASE_PAUSE_NS ? RELEASE_PAUSE_NS : left;
+}
+
+/* Queue the tasks that are parked in group @id where they belong (sfs.bpf.c). */
+int release_group(u64 id, u64 until);
+
+/* Look at the throttled groups, each once: those that stay throttled are listed again
+ * behind the others. */
+static int on_release_timer(void *map, u32 *key, struct release_timer *t)
+{
+	u64 now = clock_now(), until = now + RELEASE_ROUND_NS;
+	u64 next = RELEASE_INTERVAL_NS, when, id, first = 0, pause;
+	u32 looked_at = 0;
+	int i;
+
+	__sink(looked_at);	/* or the verifier follows each of its values */
+
+	bpf_for(i, 0, REVIEW_BATCH) {
+		if (i == REVIEW_BATCH - 1 || clock_now() > until) {
+			next = 0;	/* there may be more */
+			break;
+		}
+		if (bpf_map_pop_elem(&throttled_groups, &id))
+			break;
+		if (id == first) {
+			bpf_map_push_elem(&throttled_groups, &id, 0);
+			break;
+		}
+		first = first ?: id;
+		looked_at++;
+		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
+		when = review_throttled(id, now);
+		bpf_rcu_read_unlock();
+		if (!when)
+			release_group(id, until);
+		if (when < next)
+			next = when;
+	}
+	pause = RELEASE_PAUSE_NS * (1 + looked_at / GROUPS_A_PAUSE);
+	if (nr_limited || first)
+		bpf_timer_start(&t->timer, next < pause ? pause : next, 0);
+	return 0;
+}
+
+static s32 init_release_timer(void)
+{
+	u32 zero = 0;
+	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	if (!t)
+		return -ENOENT;
+	bpf_timer_init(&t->timer, &release_timers, CLOCK_MONOTONIC);
+	return bpf_timer_set_callback(&t->timer, on_release_timer);
+}
+
+#endif /* __SFS_QUOTA_BPF_H */
