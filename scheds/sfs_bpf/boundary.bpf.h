@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Boundary: what makes an invocation begin. Each kind is seen where it happens:
- * fork and idle at a wake-up, exec, accept and receive in small programs on the
- * kernel functions that do it, hints by the loader.
+ * Boundary: the event that begins an invocation. Each kind is detected where it
+ * happens: fork and idle at a wake-up, exec, accept and receive in small programs on
+ * the kernel functions that do it, hints by the loader.
  */
 #ifndef __SFS_BOUNDARY_BPF_H
 #define __SFS_BOUNDARY_BPF_H
@@ -21,9 +21,9 @@ static void count_begun(u32 kind)
 
 /*
  * Return true if a boundary of @kind belongs to the invocation in progress, which
- * another kind has seen just before. A receive also belongs to one that has only
- * just begun by a receive: a runtime that reports its result and then asks for
- * the next request receives two answers.
+ * another kind saw just before. A receive also belongs to an invocation that
+ * another receive has just begun: a runtime that reports its result and then asks
+ * for the next request receives two answers.
  */
 static bool is_same_invocation(const struct invocation *inv, u32 kind)
 {
@@ -32,7 +32,7 @@ static bool is_same_invocation(const struct invocation *inv, u32 kind)
 	return kind == SFS_BOUNDARY_RECEIVE || !(inv->boundaries & kind);
 }
 
-/* A boundary of @kind, if it is one that was asked for. */
+/* Handle a boundary of @kind, if that kind was asked for. */
 static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 			   struct invocation *inv, u32 kind, u64 arrived_at)
 {
@@ -48,7 +48,7 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 	begin_invocation(p, tctx, inv, kind, arrived_at);
 	count_begun(kind);
 	count(SFS_ARRIVALS);
-	/* What was there when the scheduler was loaded has arrived before, one after the other. */
+	/* Processes from before load arrived earlier, one after the other. */
 	if ((kind == SFS_BOUNDARY_FORK && !tctx->forked) || !begins_judged(p, tctx))
 		return;
 	inv->counted = 1;
@@ -57,7 +57,7 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
 
 /* ------------------------------------------------------------ fork and idle */
 
-/* @p leaves its sandbox for that with @id; 0: for none. */
+/* @p moves from its sandbox to the one with @id; 0: to none. */
 static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 {
 	struct invocation *inv;
@@ -73,15 +73,15 @@ static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 		end_invocation(p, tctx, &tctx->own);
 		tctx->own.state = INV_NONE;
 	}
-	tctx->fresh = id != 0;	/* what has come into a sandbox starts there */
+	tctx->fresh = id != 0;	/* a task that enters a sandbox starts there */
 	tctx->sandbox = id;
 }
 
 /*
- * Bring @p's sandbox up to date: it may have been moved to another cgroup, or its cgroup
- * may have become a sandbox, or none any more. The task's CPU does so with its run queue
- * locked, the task itself at a boundary and whoever brings a hint without: who comes
- * second goes on with the old one, and looks again the next time.
+ * Update @p's sandbox: @p may have moved to another cgroup, or its cgroup may have become a
+ * sandbox, or ceased to be one. The task's CPU calls this with its run queue locked. The
+ * task itself at a boundary, and the loader with a hint, call it without the lock. The second
+ * caller continues with the old sandbox, and looks again the next time.
  */
 static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -97,15 +97,15 @@ static void update_sandbox(struct task_struct *p, struct task_ctx *tctx)
 		return;
 	tctx->cgroup = id;
 	tctx->sandbox_generation = generation;
-	/* If @p is moved in between this is that of its new cgroup, and the next look repeats it. */
+	/* If @p moves in between, this finds its new cgroup's sandbox; the next look repeats it. */
 	id = find_sandbox(p);
 	if (id != tctx->sandbox)
 		change_sandbox(p, tctx, id);
 	__sync_lock_test_and_set(&tctx->in_update, 0);
 }
 
-/* Return true if a start of @p is one of its unit: a thread that joins its
- * process, or a child that joins its sandbox, spends what that has. */
+/* Return true if the start of @p is also the start of its unit. A thread that joins
+ * its process, or a child that joins its sandbox, spends the credit of that. */
 static bool starts_unit(const struct task_struct *p, const struct invocation *inv)
 {
 	if (unit == SFS_UNIT_PROCESS)
@@ -116,9 +116,9 @@ static bool starts_unit(const struct task_struct *p, const struct invocation *in
 }
 
 /*
- * A function from before this scheduler was loaded wakes up: most likely for a request, and
- * a server that was in accept() then has no boundary to cross there. Its unit may use S until
- * the first boundary that is seen; no invocation is counted for it.
+ * A function task from before this scheduler was loaded wakes up, most likely for a request.
+ * A server that was in accept() at load crosses no boundary there. Its unit may use S until
+ * its first boundary is seen. This counts no invocation.
  */
 static void restore_credit(struct invocation *inv)
 {
@@ -129,8 +129,8 @@ static void restore_credit(struct invocation *inv)
 }
 
 /*
- * @p is about to become runnable, for the first time, after a sleep (@wakeup), or
- * only because an attribute of it changes. A fork that fails afterwards is never seen
+ * @p is about to become runnable: for the first time, after a sleep (@wakeup), or
+ * only because one of its attributes changes. A fork that fails later never gets
  * here.
  */
 static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *tctx,
@@ -178,8 +178,8 @@ static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
 /* ---------------------------------------------------- exec, accept, receive */
 
 /*
- * Return the current task's invocation, and its context in @tctx, if it works for
- * a function. Threads of io_uring serve their process.
+ * Return the current task's invocation, and its context in @tctx, if it is a function
+ * task; else NULL. Threads of io_uring serve their process.
  */
 static struct invocation *current_invocation(struct task_struct *p, struct task_ctx **tctx)
 {
@@ -209,8 +209,8 @@ int BPF_PROG(on_exec, struct task_struct *p)
 
 /*
  * A unit that asks for its next connection has served the last one. If it has
- * several threads, another may still be at work for it; its end is then where the
- * next one begins.
+ * several threads, another thread may still serve the last one, which then ends
+ * when the next one begins.
  */
 static void enter_accept(void)
 {
@@ -225,8 +225,8 @@ static void enter_accept(void)
 	grant_grace(inv);
 }
 
-/* A connection has come. If the task had to wait for it, it came when the task
- * woke up; otherwise nobody knows when, and this is as good a time as any. */
+/* A connection has arrived. If the task waited for it, it arrived when the task
+ * woke up. Otherwise its time of arrival is unknown, and the present is used. */
 static void leave_accept(u64 err)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
@@ -275,7 +275,7 @@ int BPF_PROG(leave_unix_accept)
 	return 0;
 }
 
-/* Data has come, @got bytes; it counts if the task has slept for it, in the
+/* @got bytes of data have arrived. They count if the task slept for them, in the
  * receive itself or in poll() before. */
 static void leave_receive(u64 got)
 {
@@ -342,12 +342,12 @@ struct {
 	__type(value, struct sfs_hint);
 } hints SEC(".maps");
 
-/* A request may have arrived before the process that serves it was started, if
- * it is the first one; not as long before as this. */
+/* The first request may have arrived before its process was started, but at most
+ * this long before. */
 #define COLD_START_NS	(10 * NSEC_PER_SEC)
 
 /* Apply @hint to @p. Count the outcome in @batch. Return true if @p, or another thread
- * that the hint gives credit to, may wait in FAIR. */
+ * that gets credit from the hint, may be waiting in FAIR. */
 static bool apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 now,
 		       struct sfs_hint_batch *batch)
 {
@@ -361,13 +361,13 @@ static bool apply_hint(struct task_struct *p, const struct sfs_hint *hint, u64 n
 		batch->foreign++;
 		return false;
 	}
-	/* The process id may have been another's when the request arrived. */
+	/* The pid may have belonged to another process when the request arrived. */
 	if (hint->arrived_at && p->start_time > hint->arrived_at + COLD_START_NS) {
 		batch->stale++;
 		return false;
 	}
 	cross_boundary(p, tctx, inv, SFS_BOUNDARY_HINT, hint->arrived_at ?: now);
-	/* The platform knows best, also of what another boundary has begun. */
+	/* The platform knows best, even about an invocation that another boundary began. */
 	if (hint->arrived_at)
 		inv->arrived_at = hint->arrived_at;
 	if (hint->function)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Buckets of time. Plain C on the types of intf.h and nothing else, so that a test can
- * compile it for the host and compare it with sfs_policy (sfs_policy/tests/buckets_in_c.rs).
+ * Buckets of time. Plain C that needs only the types of intf.h, so that a test can compile
+ * it for the host and compare it with sfs_policy (sfs_policy/tests/buckets_in_c.rs).
  */
 #ifndef __SFS_BUCKETS_H
 #define __SFS_BUCKETS_H
@@ -21,7 +21,7 @@ static u32 significant_bits(u64 v)
 	return bits + (u32)v;
 }
 
-/* Return the bucket of @ns: 4 to each doubling, from 64 us. */
+/* Return the bucket of @ns: 4 buckets per doubling, from 64 us. */
 static u32 bucket_of(u64 ns)
 {
 	u32 bits, bucket;

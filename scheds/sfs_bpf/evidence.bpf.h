@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Evidence: which invocations of a tenant the loader may learn from, for S and for ranks. A
- * tenant has no more influence than a bounded number of invocations gives it.
+ * Evidence: which invocations of a tenant the loader may learn from, for S and for ranks. The
+ * number of these invocations is bounded, and so is the tenant's influence.
  */
 #ifndef __SFS_EVIDENCE_BPF_H
 #define __SFS_EVIDENCE_BPF_H
 
-/* Invocations of a tenant that are learned from in a second. */
+/* Limit of the invocations of a tenant, in a second, that the loader learns from. */
 #define SHARE_REPORTS	4096
 
-/* A tenant is by itself if for so long nobody else's invocation has begun. */
+/* A tenant is alone if no other tenant's invocation has begun for this long. */
 #define ALONE_NS	NSEC_PER_SEC
 
-/* Whose invocation has begun last (nobody's yet), and when another one's had before that. */
+/* The tenant whose invocation began last (none yet), and when that tenant last changed. */
 #define NOBODY_YET	(~0ULL)
 u64 last_tenant = NOBODY_YET, others_began_at;
 
-/* An invocation of @tenant's begins. Return true if it is by itself. CPUs that write at the same
- * time may lose one change of tenants; the next one tells. */
+/* An invocation of @tenant begins. Return true if the tenant is alone. CPUs that write at the
+ * same time may lose one change of tenants; the next change corrects that. */
 static bool begins_alone(u64 tenant)
 {
 	u64 now = clock_now();
@@ -31,11 +31,12 @@ static bool begins_alone(u64 tenant)
 }
 
 /*
- * An invocation of @p's begins. Return true if it is one by which S and overload are judged.
- * Boundaries cost little: a tenant that makes tens of thousands a second would have S collapse
- * for all. So beside others it has no more than half of each window of arrivals, and S is at
- * worst half of what it would be without that tenant; and in debt it has none. (Others are who
- * begins, not who has something to run at this moment: one that is short has that seldom.)
+ * An invocation of @p begins. Return true if it counts for S and overload. Boundaries cost
+ * little: a tenant that makes tens of thousands a second would make S collapse for all. So
+ * beside others a tenant gets at most half of each window of arrivals, and S is at worst half
+ * of what it would be without that tenant. A tenant in debt gets none of it. (Others are
+ * tenants whose invocations begin, not tenants with runnable tasks at this moment: short
+ * invocations are rarely runnable.)
  */
 static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -58,8 +59,9 @@ static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 }
 
 /*
- * Return true if tenant @id may have what an invocation has needed reported, to be learned
- * from, at @now. So many a second are enough to learn from, and leave room for others'.
+ * Return true if the service time of an invocation of tenant @id may be reported at @now, for
+ * the loader to learn from. SHARE_REPORTS a second are enough for that, and leave room for
+ * other tenants.
  */
 __global_func bool may_report(u64 id, u64 now)
 {

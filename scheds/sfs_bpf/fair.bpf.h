@@ -1,65 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * FAIR: shares what FILTER leaves by virtual time, honouring weights, with a
- * bounded wait at its head.
+ * FAIR: shares the CPU time that FILTER leaves, by virtual time and weight. The wait of its head
+ * is bounded.
  */
 #ifndef __SFS_FAIR_BPF_H
 #define __SFS_FAIR_BPF_H
 
 /*
- * Virtual time of FAIR: that of the work started last. Two CPUs may write it
- * at the same time, and the smaller value may win; it is caught up with at the
- * next start, and only ever bounds the credit of sleepers.
+ * Virtual time of FAIR: the vtime of the task that started last. If two CPUs write it at the same
+ * time, the smaller value may win. The next start corrects that, and the value only bounds the
+ * credit of sleepers.
  */
 static volatile u64 fair_vtime_now;
 
 /*
- * A task's virtual time is kept within this distance of fair_vtime_now when it
- * is queued, counted in FAIR turns. Behind: a sleeper has saved up one turn, no
- * more (see fair_saved_up()). Ahead: a task of the least weight waits a few rounds,
- * not for ever (the kernel ejects a scheduler under which a task waits for 30 s).
+ * When a task is queued, its vtime is kept within this distance of fair_vtime_now, counted in
+ * FAIR turns. Behind: a sleeper saves up one turn at most (see fair_saved_up()). Ahead: a task of
+ * the lowest weight waits a few rounds, not for ever (the kernel ejects a scheduler under which a
+ * task waits for 30 s).
  */
 #define FAIR_TURNS_AHEAD	16
 
 /*
- * While FILTER keeps all CPUs busy, each of them gives FAIR one short turn in
- * each half of fair_max_wait_ns; the other half covers the wait for the tick
- * and for the turn of another FAIR task. A turn is a 25th of the bound, so
- * that FAIR takes 8 % of a saturated machine, close to the 5 % that the kernel
- * reserves for the fair class under real-time load.
+ * While FILTER keeps all CPUs busy, each CPU gives FAIR one short turn in each half of
+ * fair_max_wait_ns. The other half covers the wait for the tick and for the turn of another FAIR
+ * task. A turn is 1/25 of the bound, so FAIR takes 8 % of a saturated machine, close to the 5 %
+ * that the kernel reserves for the fair class under real-time load.
  */
 #define FAIR_DUE_TURN_FRACTION	25
 
-/* dispatch() looks so often at most for what is due. */
+/* Minimum time between two looks of dispatch() for due FAIR work. */
 #define FAIR_LOOK_INTERVAL_NS	NSEC_PER_MSEC
 
-/* A turn in fair-only mode is this much shorter than in FILTER mode. */
+/* Turns in fair-only mode are shorter than in FILTER mode by this factor. */
 #define FAIR_ONLY_TURN_FRACTION	5
 
-/* Return how many tasks wait in FAIR, but for those that one CPU alone may run. */
+/* Return the number of tasks waiting in FAIR, without those pinned to one CPU. */
 static u32 fair_waiting(void)
 {
 	return queue_length(DSQ_FAIR) + queue_length(DSQ_OUTSIDE);
 }
 
-/* Return how many of those that one CPU alone may run wait for @cpu. */
+/* Return the number of tasks waiting in FAIR that are pinned to @cpu. */
 static u32 fair_waiting_for(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) +
 	       own_queue_length(cpu, DSQ_OUTSIDE_CPU(cpu));
 }
 
-/* Return the time that each waiting task may take for FAIR's round to end
- * within the guard, given @waiting tasks. */
+/* Return the CPU time that each of @waiting tasks may take so that FAIR's round ends within the
+ * guard. */
 static u64 fair_round_share(u32 waiting)
 {
 	return SFS_WATCHDOG_GUARD_NS * nr_function_cpus / (waiting + 1);
 }
 
 /*
- * Return the length of the next turn while @waiting tasks wait. In fair-only mode the
- * short functions run here as well: turns are then as short as the tick allows (4 ms at
- * HZ=250, for the default of 20 ms), like those of the kernel's fair class.
+ * Return the length of the next turn while @waiting tasks wait. In fair-only mode short functions
+ * run here as well. Turns are then as short as the tick allows (4 ms at HZ=250, for the default
+ * of 20 ms), like those of the kernel's fair class.
  */
 static u64 fair_turn_ns(u32 waiting)
 {
@@ -85,7 +84,7 @@ static u64 fair_due_interval(u32 waiting)
 	return share < half ? share : half;
 }
 
-/* Return the length of a turn before which FILTER waits. */
+/* Return the length of a due turn, for which FILTER waits. */
 static u64 due_turn_ns(const struct task_ctx *tctx)
 {
 	u64 turn = fair_max_wait_ns / FAIR_DUE_TURN_FRACTION;
@@ -94,8 +93,8 @@ static u64 due_turn_ns(const struct task_ctx *tctx)
 }
 
 /*
- * The kernel orders a queue by one word of the task. Work that waits by rank has its key there,
- * of another clock: its virtual time is kept aside until it runs, or is queued elsewhere.
+ * The kernel orders a DSQ by one word of the task. While ranked work waits, that word holds its
+ * key, which is on another clock. Its vtime is saved here until it runs or is queued elsewhere.
  */
 static void save_vtime(const struct task_struct *p, struct task_ctx *tctx)
 {
@@ -105,7 +104,7 @@ static void save_vtime(const struct task_struct *p, struct task_ctx *tctx)
 	tctx->has_key = true;
 }
 
-/* Put @p's virtual time back into its place; @p waits in no queue. */
+/* Restore @p's vtime; @p waits in no queue. */
 static void restore_vtime(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!tctx->has_key)
@@ -114,7 +113,7 @@ static void restore_vtime(struct task_struct *p, struct task_ctx *tctx)
 	scx_bpf_task_set_dsq_vtime(p, tctx->fair_vtime);
 }
 
-/* Return @p's virtual time, wherever it is. */
+/* Return @p's vtime, saved or not. */
 static u64 vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 vtime = p->scx.dsq_vtime;
@@ -122,14 +121,14 @@ static u64 vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 	return tctx && tctx->has_key ? tctx->fair_vtime : vtime;
 }
 
-/* @p is to run in FAIR: find out with which weight. */
+/* @p will run in FAIR: set its weight. */
 static void fair_join(struct task_struct *p, struct task_ctx *tctx)
 {
 	join_group(p, tctx);
 	tctx->fair_weight = group_weight(p, tctx);
 }
 
-/* Return the virtual time that @delta of CPU time comes to. */
+/* Return the virtual time for @delta of CPU time, by the task's weight. */
 static u64 weighted(const struct task_ctx *tctx, u64 delta)
 {
 	u64 weight = tctx->fair_weight ?: FAIR_WEIGHT;
@@ -143,10 +142,10 @@ static void advance_vtime(struct task_struct *p, const struct task_ctx *tctx, u6
 }
 
 /*
- * Charge @p for @delta of CPU time in FAIR, scaled by its weight. What it has
- * used in FILTER counts as well, since it has had that much more than those who
- * wait in FAIR; but only after a first turn, since many that overrun S do so by
- * little and end within it.
+ * Charge @p for @delta of CPU time in FAIR, scaled by its weight. The CPU time that it used in
+ * FILTER counts as well, because it has had that much more than the tasks waiting in FAIR. It is
+ * charged only after a first turn: many tasks that overrun S do so by little and end within that
+ * turn.
  */
 static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
 {
@@ -164,9 +163,9 @@ static void fair_charge(struct task_struct *p, struct task_ctx *tctx, u64 delta)
 }
 
 /*
- * Return how far ahead of the present virtual time a task may be: so far that what
- * one turn of it comes to is not forgotten, however little its weight, but not
- * farther than FAIR's round may take.
+ * Return how far ahead of the present virtual time a task may be. One turn of the task must not
+ * be forgotten, however low its weight. But the distance is at most the time that FAIR's round
+ * may take.
  */
 __global_func u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
 {
@@ -179,10 +178,9 @@ __global_func u64 fair_turns_ahead(const struct task_ctx *tctx, u32 waiting)
 }
 
 /*
- * Return how far behind the present virtual time a task may be: a turn, or what a turn
- * of its own comes to, if that is more. Virtual time moves on while a task runs; were
- * its turn cut down when it is queued again, groups of a few light tasks each would get
- * less than their weight.
+ * Return how far behind the present virtual time a task may be: one turn, or the weighted length
+ * of its own turn if that is more. Virtual time moves on while a task runs. If requeueing cut
+ * down its turn, groups of a few light tasks each would get less than their weight.
  */
 static u64 fair_saved_up(const struct task_ctx *tctx)
 {
@@ -192,10 +190,9 @@ static u64 fair_saved_up(const struct task_ctx *tctx)
 }
 
 /*
- * Return @p's virtual time, brought into the window around the present one; @waiting tasks
- * wait. What its tenant has had more than it was due comes first: a boundary, or a fork, makes
- * nobody forget that, and nor does the window (the guard is what keeps the kernel's watchdog
- * away from those in debt).
+ * Return @p's vtime, clamped to the window around the present one; @waiting tasks wait. A debt of
+ * its tenant takes precedence: no boundary, fork or window removes it (the guard keeps tasks in
+ * debt away from the kernel's watchdog).
  */
 static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tctx, u32 waiting)
 {
@@ -212,8 +209,8 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 	return paid != now && time_before(vtime, paid) ? paid : vtime;
 }
 
-/* @p is about to have a turn of @turn in FAIR: update its weight and reserve the turn in its
- * tenant's line. Return its virtual time. */
+/* @p is about to get a turn of @turn in FAIR: update its weight and reserve the turn in its
+ * tenant's line. Return its vtime. */
 __global_func u64 fair_assign_vtime(struct task_struct *p __arg_trusted,
 			       struct task_ctx *tctx __arg_nonnull, u64 turn)
 {
@@ -225,7 +222,7 @@ __global_func u64 fair_assign_vtime(struct task_struct *p __arg_trusted,
 	return line && time_before(vtime, line) ? line : vtime;
 }
 
-/* @p is to run in FAIR at once. Return how long its turn may be. */
+/* @p will run in FAIR at once. Return the length of its turn. */
 static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 turn = fair_turn_of(tctx, fair_waiting());
@@ -234,7 +231,7 @@ static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
 	return turn;
 }
 
-/* Return where @p, which runs and has used up its turn, would be placed. */
+/* Return the vtime at which @p, which runs and has used up its turn, would be queued. */
 __global_func u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
 				    const struct task_ctx *tctx __arg_nonnull)
 {
@@ -243,8 +240,8 @@ __global_func u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
 	return line && time_before(vtime, line) ? line : vtime;
 }
 
-/* Return the queue of FAIR in which @p is to wait; @pinned is the one CPU that it may
- * use, or -1. What is no function has queues of its own (prompt.bpf.h). */
+/* Return the FAIR queue for @p; @pinned is the only CPU that it may use, or -1. Tasks that are
+ * not functions have queues of their own (prompt.bpf.h). */
 static u64 fair_queue_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
 {
 	if (!tctx || is_function(p, tctx))
@@ -252,7 +249,7 @@ static u64 fair_queue_for(const struct task_struct *p, const struct task_ctx *tc
 	return pinned < 0 ? DSQ_OUTSIDE : DSQ_OUTSIDE_CPU(pinned);
 }
 
-/* Queue @p in FAIR, and get an idle CPU to look. */
+/* Queue @p in FAIR and kick an idle CPU. */
 static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p);
@@ -275,7 +272,7 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 		preempt_for_outside(p, tctx, now);
 }
 
-/* Return true if the head of @dsq is there to pay a debt. */
+/* Return true if the tenant of @dsq's head is in debt. */
 static bool head_is_in_debt(u64 dsq)
 {
 	struct task_struct *p = first_of(dsq);
@@ -284,8 +281,7 @@ static bool head_is_in_debt(u64 dsq)
 	return tctx && is_in_debt(tctx);
 }
 
-/* Return @dsq if its head has waited for longer than @longest, which is then how long; else
- * @best. */
+/* Return @dsq, and the wait of its head in @longest, if that wait exceeds @longest; else @best. */
 static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
 {
 	u64 wait = head_wait(dsq, now);
@@ -299,10 +295,10 @@ static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
 }
 
 /*
- * Return the FAIR queue that must get @cpu now, though FILTER has work for it and it
- * has served FAIR at @fair_served_at: the one whose head has waited longest, if that is
- * long enough; else 0. Not virtual time decides here: a pinned head, which no other CPU
- * can serve, could come second to the shared queue for ever.
+ * Return the FAIR queue that must get @cpu now, although FILTER has work for it: the queue whose
+ * head has waited longest, if that is long enough; else 0. @cpu last served FAIR at
+ * @fair_served_at. The choice is not by virtual time: a pinned head, which no other CPU can
+ * serve, could come second to the shared queue for ever.
  */
 __global_func u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {
@@ -321,14 +317,14 @@ __global_func u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 	return longest < interval ? 0 : dsq;
 }
 
-/* Tasks looked at in one go when those of a tenant in debt are put back. */
+/* Maximum number of tasks checked in one go when tasks of a tenant in debt are put back. */
 #define PUT_BACK_BATCH	8
 
 /*
- * What waits at the head of @dsq has its place there since before its tenant got into debt:
- * put it where it would be queued now. Otherwise a tenant with many tasks would have a turn
- * for each of them first. What has used up its credit keeps its place, which its weight has
- * given it. Should the move fail, another CPU has just taken the task.
+ * Move tasks at the head of @dsq that were queued before their tenant got into debt to where they
+ * would be queued now. Otherwise a tenant with many tasks would first have a turn for each of
+ * them. A task that has used up its credit keeps its place, which follows from its weight. If the
+ * move fails, another CPU has just taken the task.
  */
 __global_func int put_debtors_back(u64 dsq, u64 now)
 {
@@ -351,8 +347,8 @@ __global_func int put_debtors_back(u64 dsq, u64 now)
 	return 0;
 }
 
-/* Return @dsq if its head, of @waiting, comes before @vtime, which is then its head's, or if
- * there is no @best; else @best. */
+/* @waiting tasks wait in @dsq. Return @dsq, and its head's vtime in @vtime, if that is earlier
+ * than @vtime or there is no @best; else @best. */
 static u64 earlier_of(u64 best, u64 dsq, u32 waiting, u64 *vtime)
 {
 	struct task_struct *head;
@@ -366,7 +362,7 @@ static u64 earlier_of(u64 best, u64 dsq, u32 waiting, u64 *vtime)
 	return dsq;
 }
 
-/* The same as below among what is no function. */
+/* Like fair_first_queue(), but only for tasks that are not functions. */
 static u64 outside_first_queue(s32 cpu, u64 *vtime)
 {
 	u64 own = DSQ_OUTSIDE_CPU(cpu);
@@ -376,10 +372,9 @@ static u64 outside_first_queue(s32 cpu, u64 *vtime)
 }
 
 /*
- * Return the queue whose head comes first in virtual time on @cpu, and that
- * head's virtual time in @vtime; 0 if there is none. The head of a shared
- * queue may be one that @cpu must not run; the choice is then off by the tasks
- * before the first that it may.
+ * Return the queue whose head comes first in virtual time on @cpu, and that head's vtime in
+ * @vtime; 0 if there is none. @cpu may not be allowed to run the head of a shared queue. The
+ * choice is then off by the tasks before the first one that it may run.
  */
 static u64 fair_first_queue(s32 cpu, u64 *vtime)
 {
@@ -389,7 +384,7 @@ static u64 fair_first_queue(s32 cpu, u64 *vtime)
 	return earlier_of(dsq, own, own_queue_length(cpu, own), vtime);
 }
 
-/* Return @vtime, or that of the first who waits in FAIR for @cpu, if that is earlier. */
+/* Return @vtime, or the vtime of the first task waiting in FAIR for @cpu if that is earlier. */
 __global_func u64 before_all_waiting(u64 vtime, s32 cpu)
 {
 	u64 first = 0;
@@ -398,11 +393,11 @@ __global_func u64 before_all_waiting(u64 vtime, s32 cpu)
 }
 
 /*
- * A FAIR task starts to run on @cpu: virtual time has come to where it was placed, but not
- * beyond who still waits. Not all that starts has come to the head of a queue: a change of its
- * nice value queues a task that runs at the end of its tenant's line, and lets it go on; a
- * real-time task gives it its CPU back in mid-turn. Did virtual time follow those, each would
- * take from the others what they have not had yet.
+ * A FAIR task starts to run on @cpu. Virtual time advances to the task's vtime, but not beyond
+ * that of a waiting task. Not every task that starts was the head of a queue: a change of its
+ * nice value queues a running task at the end of its tenant's line and lets it go on, and a task
+ * gets its CPU back from a real-time task in mid-turn. If virtual time followed such tasks, each
+ * would take from the others CPU time that they have not had yet.
  */
 static void fair_running(const struct task_struct *p, s32 cpu)
 {
@@ -415,7 +410,7 @@ static void fair_running(const struct task_struct *p, s32 cpu)
 		fair_vtime_now = vtime;
 }
 
-/* Give @cpu the first task of @dsq that it may run, if that is not @but. */
+/* Give this CPU the first task of @dsq that it may run, unless @dsq is @but. */
 static bool move_from(u64 dsq, u64 but)
 {
 	return dsq != but && scx_bpf_dsq_move_to_local(dsq, 0);
@@ -427,8 +422,8 @@ static bool move_from_own(s32 cpu, u64 dsq, u64 but)
 	return own_queue_length(cpu, dsq) && move_from(dsq, but);
 }
 
-/* Give @cpu the first task of @dsq, one of its FAIR queues, that it may run, or else of
- * another. Return true if there is one. */
+/* Give @cpu the first task that it may run from @dsq, one of its FAIR queues, or else from
+ * another one. Return true if there is one. */
 __global_func bool fair_dispatch_from(s32 cpu, u64 dsq)
 {
 	return move_from(dsq, 0) || move_from_own(cpu, DSQ_OUTSIDE_CPU(cpu), dsq) ||
@@ -451,7 +446,7 @@ static bool fair_dispatch(s32 cpu)
 	return dsq && fair_dispatch_from(cpu, dsq);
 }
 
-/* The same for what is no function. */
+/* The same for tasks that are not functions. */
 __global_func bool outside_dispatch(s32 cpu)
 {
 	u64 vtime = 0, dsq;
@@ -463,8 +458,8 @@ __global_func bool outside_dispatch(s32 cpu)
 		       move_from(DSQ_OUTSIDE, dsq));
 }
 
-/* Return true if a task with virtual time @own comes before all that is no function and
- * waits for @cpu. */
+/* Return true if a task with vtime @own comes before all tasks that are not functions and wait
+ * for @cpu. */
 __global_func bool comes_before_outside(u64 own, s32 cpu)
 {
 	u64 vtime = 0;
@@ -472,8 +467,8 @@ __global_func bool comes_before_outside(u64 own, s32 cpu)
 	return !outside_first_queue(cpu, &vtime) || time_before(own, vtime);
 }
 
-/* Return true if a task with virtual time @own, which has used up its turn, still comes
- * before all that waits in FAIR, so that switching away from it would only cost time. */
+/* Return true if a task with vtime @own, which has used up its turn, still comes before all tasks
+ * waiting in FAIR. A switch away from it would then only cost time. */
 __global_func bool fair_keeps_cpu(u64 own, s32 cpu)
 {
 	u64 vtime = 0;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * FILTER: the global first-in-first-out queue in which invocations spend their
- * credit, and what happens when it is too long (overload).
+ * FILTER: the global first-in-first-out queue in which invocations spend their credit, and its
+ * overload handling.
  */
 #ifndef __SFS_FILTER_BPF_H
 #define __SFS_FILTER_BPF_H
 
-/* Tasks looked at in one go when a backlog is moved. */
+/* Maximum number of tasks checked in one go when a backlog is moved. */
 #define RELIEVE_BATCH	8
 #define SWITCH_BATCH	1024
 
-/* Return the queue of FILTER in which @p is to wait; @pinned is the one CPU that it may
- * use, or -1. */
+/* Return the FILTER queue for @p; @pinned is the only CPU that it may use, or -1. */
 static u64 filter_queue_for(const struct task_struct *p, s32 pinned)
 {
 	return pinned < 0 ? shard_queue_for(p) : DSQ_FILTER_CPU(pinned);
 }
 
-/* Queue @p at the end of FILTER, and get a CPU for it: an idle one, or one that
- * runs FAIR work. What a real-time task has displaced was at the front already; what is
- * queued anew after a long time would be by now. */
+/* Queue @p at the end of FILTER and kick a CPU for it: an idle one, or one that runs FAIR work.
+ * Two kinds of tasks go to the front: a task displaced by a real-time task was there already, and
+ * a task requeued after a long wait would be there by now. */
 static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, u64 enq_flags, u64 now)
 {
@@ -39,7 +38,8 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 
 /* ---------------------------------------------------------------- overload */
 
-/* Count the task into the demand on FILTER, if there is one, and out of it. */
+/* Count the task in the demand on FILTER, or stop counting it. There is no demand with
+ * SFS_POLICY_FAIR. */
 static void join_demand(struct task_ctx *tctx)
 {
 	if (tctx->in_demand || policy == SFS_POLICY_FAIR)
@@ -56,7 +56,7 @@ static void leave_demand(struct task_ctx *tctx)
 	__sync_fetch_and_sub(&often.demand, 1);
 }
 
-/* Return the wait in FILTER from which on there is overload. */
+/* Return the wait in FILTER at which overload begins. */
 static u64 overload_wait(void)
 {
 	u64 wait = overload_enabled ? overload_wait_ns : SFS_WATCHDOG_GUARD_NS;
@@ -65,10 +65,9 @@ static u64 overload_wait(void)
 }
 
 /*
- * An invocation has waited for @wait in FILTER, or is still waiting: if that is
- * too long, note it and tell the loader; tell it again if it does not answer.
- * Only the loader takes the note back, by switching the mode or by finding that
- * S has grown.
+ * An invocation has waited for @wait in FILTER, or still waits. If that is too long, record
+ * overload and tell the loader; tell it again if it does not answer. Only the loader clears the
+ * record, by switching the mode or by finding that S has grown.
  */
 static void check_overload(u64 wait, u64 now)
 {
@@ -86,7 +85,7 @@ static void check_overload(u64 wait, u64 now)
 		send_event(SFS_EVENT_OVERLOAD_BEGUN, wait, now);
 }
 
-/* The same for the head of @dsq, which has not got a CPU. */
+/* The same for the head of @dsq, which has no CPU yet. */
 static void check_head(u64 dsq, u64 now)
 {
 	struct task_struct *p;
@@ -101,9 +100,9 @@ static void check_head(u64 dsq, u64 now)
 }
 
 /*
- * Return the delay that a new invocation would see in FILTER: the work of those
- * before it, at the average that FILTER work takes, spread over the CPUs. In
- * fair-only mode nobody waits in FILTER, so it cannot be measured there.
+ * Return the delay that a new invocation would see in FILTER: the work of the tasks before it, at
+ * the average CPU time of FILTER work, spread over the CPUs. In fair-only mode no task waits in
+ * FILTER, so the delay cannot be measured there.
  */
 static u64 expected_delay(void)
 {
@@ -115,8 +114,8 @@ static u64 expected_delay(void)
 	return before * work / (nr_function_cpus ?: 1);
 }
 
-/* In fair-only mode: tell the loader when the expected delay is back to normal,
- * and again for as long as it does not answer. */
+/* In fair-only mode: tell the loader when the expected delay is back to normal, and again until
+ * it answers. */
 static void check_recovery(u64 now)
 {
 	u64 delay, told = recovery_told_at;
@@ -130,8 +129,8 @@ static void check_recovery(u64 now)
 		send_event(SFS_EVENT_OVERLOAD_OVER, delay, now);
 }
 
-/* Return true if the task, at the head of FILTER, should be in FAIR: it has waited so long
- * that there is overload, if @late, or its tenant has got into debt since it was queued. */
+/* Return true if the task at the head of FILTER should be in FAIR: its wait means overload
+ * (checked if @late), or its tenant has got into debt since the task was queued. */
 static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
 {
 	return is_in_debt(tctx) ||
@@ -139,14 +138,13 @@ static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
 }
 
 /*
- * Move what must go there from the head of @filter to @fair. @late tells that the loader has
- * not answered "overload begun" in time, so that the rule is applied without it.
+ * Move tasks that must go to FAIR from the head of @filter to @fair. @late: the loader has not
+ * answered "overload begun" in time, so the rule is applied without it.
  *
- * tctx is written without the run-queue lock of the task. Should the move fail,
- * another CPU has just taken the task; it then runs for a FILTER slice but in
- * FAIR's name, once.
- * has_key is cleared after the move. A CPU that has begun to run the task before that has put
- * back the virtual time from before; the place is lost, and the tenant's line is not.
+ * tctx is written without the task's run-queue lock. If the move fails, another CPU has just
+ * taken the task. The task then runs for a FILTER slice but in a FAIR turn, once.
+ * has_key is cleared after the move. If a CPU has begun to run the task before that, it has
+ * restored the earlier vtime: the task's new place is lost, but not the tenant's line.
  */
 __global_func int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 {
@@ -189,14 +187,14 @@ static bool loader_is_late(u64 now)
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* Return true if FILTER has work that may wait for @cpu. */
+/* Return true if FILTER has waiting work that @cpu might run. */
 __global_func bool filter_waiting(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_FILTER_CPU(cpu)) || shards_waiting(cpu);
 }
 
-/* Return true if the next of FILTER may surely run on @cpu. (That of its shard; work in
- * others is tick()'s to find.) */
+/* Return true if @cpu can certainly run the next FILTER task. (Of the shards, only its own is
+ * checked. tick() finds work in the others.) */
 static bool filter_head_waiting(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_FILTER_CPU(cpu)) ||
@@ -204,9 +202,9 @@ static bool filter_head_waiting(s32 cpu)
 }
 
 /*
- * Give @cpu the FILTER task that it may run and that has waited longest. Return
- * true if there is one. (If the shared head is one that @cpu must not run, a
- * pinned task may wait for one more than it should.)
+ * Give @cpu the FILTER task that it may run and that has waited longest. Return true if there is
+ * one. (If @cpu must not run the shared head, a pinned task may wait for one more task than it
+ * should.)
  */
 __global_func bool filter_dispatch(s32 cpu)
 {

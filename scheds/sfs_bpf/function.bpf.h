@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Function: what tells it from others, and what is published about it when an
- * invocation of it ends.
+ * Function: its identity, and the figures published about it when one of its
+ * invocations ends.
  */
 #ifndef __SFS_FUNCTION_BPF_H
 #define __SFS_FUNCTION_BPF_H
@@ -28,7 +28,7 @@ static u64 mix_name(u64 hash, const char *name)
 	return hash ^ hash >> 32;
 }
 
-/* Read the names of @p's program and of its parent's. */
+/* Read the names of @p's program and of its parent's program. */
 static void read_names(struct task_struct *p, char *comm, char *parent)
 {
 	__builtin_memset(comm, 0, 16);
@@ -38,19 +38,19 @@ static void read_names(struct task_struct *p, char *comm, char *parent)
 }
 
 /*
- * The programs of one tenant have so many identities at most: it names them as it likes, and
- * as many as it likes, and there is room for a number of functions only. Two of its programs
- * may share what is learned; of a dozen, two do in one case of sixty.
+ * Limit of the identities of one tenant's programs. A tenant may have any number of programs
+ * with any names, but the room for functions is limited. Two of its programs may share what
+ * is learned; among a dozen programs, two do so in one case of sixty.
  */
 #define TENANT_IDENTITIES	4096
 
-/* Return a number for what the platform calls @p's tenant, or 0 (share.bpf.h). */
+/* Return a number for the platform's name of @p's tenant, or 0 (share.bpf.h). */
 u64 name_of_tenant(struct task_struct *p __arg_trusted);
 
 /*
- * Return the identity of the function that @p works for. That of a program is one within the
- * function whose sandbox it runs in, or within its tenant: names are cheap, and whoever takes
- * that of another's program must neither share nor spoil what is known of it.
+ * Return the identity of the function that @p works for. A program's identity holds within the
+ * function whose sandbox it runs in, or within its tenant. Names are cheap: a tenant that takes
+ * the name of another tenant's program must neither use nor spoil what is known about that.
  */
 static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -78,13 +78,13 @@ struct {
 	__uint(max_entries, 256 * 1024);
 } completions SEC(".maps");
 
-/* Completions for which the loader is woken up; it fetches fewer once a second. */
+/* This many waiting completions wake up the loader; it fetches fewer once a second. */
 #define COMPLETION_BATCH	256
 
-/* Return true if tenant @id may have something reported at @now (evidence.bpf.h). */
+/* Return true if a completion of tenant @id may be reported at @now (evidence.bpf.h). */
 bool may_report(u64 id, u64 now);
 
-/* Tell the loader what an invocation has needed, to learn from. */
+/* Report an invocation's service time to the loader, which learns from it. */
 static void report_service(struct task_struct *p, u64 function, u64 service_ns, bool counted)
 {
 	struct sfs_completion completion = {
@@ -102,9 +102,8 @@ static void report_service(struct task_struct *p, u64 function, u64 service_ns, 
 }
 
 /*
- * Publish that @inv, served by @p, has ended. Counts are
- * exact; of two invocations that end at the same time, the maximum of one may be
- * lost.
+ * Publish that @inv, served by @p, has ended. Counts are exact. If two invocations end
+ * at the same time, the maximum of one may be lost.
  */
 static void publish_service(struct task_struct *p, const struct task_ctx *tctx,
 			    const struct invocation *inv, u64 service_ns, bool demoted)

@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Group: the control groups that tasks are in, and their weights. Under sched_ext cpu.weight
- * and cpu.max mean nothing unless the scheduler sees to them. FAIR divides a group's share
- * among its active tasks and groups, level by level, as the kernel's fair class does.
- * quota.bpf.h has cpu.max; hierarchy.bpf.h makes, changes and removes groups.
+ * Group: the control groups that tasks are in, and their weights. Under sched_ext, cpu.weight
+ * and cpu.max have no effect unless the scheduler implements them. FAIR divides a group's share
+ * among its active tasks and groups, level by level, like the kernel's fair class.
+ * quota.bpf.h implements cpu.max; hierarchy.bpf.h makes, changes and removes groups.
  */
 #ifndef __SFS_GROUP_BPF_H
 #define __SFS_GROUP_BPF_H
 
-/* What is in groups farther down than this counts as if it were in the one at this depth: a
- * tenant gets out of no quota by making more of them. */
+/* Tasks in deeper groups count as tasks of the ancestor at this depth, so that a tenant
+ * cannot escape a quota by nesting groups. */
 #define MAX_GROUP_DEPTH	32
 
-/* A walk to the nearest group that is kept goes up so far: all are, but for those that go. */
+/* Limit of the walk up to the nearest group in `groups`. Only groups being removed are not
+ * in it. */
 #define MAX_UNKEPT_DEPTH	4096
 
-/* What nr_active becomes when the group goes: far from 0, whoever counts on. */
+/* nr_active of a removed group: so far from 0 that later additions do not reach it. */
 #define GROUP_GONE	(-(1LL << 62))
 
-/* What a tenant is due, and has had (share.bpf.h). */
+/* CPU time that a tenant is due and has used (share.bpf.h). */
 struct share {
-	s64 tokens_ns;		/* less than nothing: a debt; added to atomically */
-	u64 clock;		/* of `sharing`, up to which they have been given; by compare-and-swap */
-	u64 filled_at;		/* when that was: written by who has swapped */
-	u64 usable_ns;		/* CPU time that its tasks could have used and was not due: the same */
-	u64 weight;		/* that `sharing` has of it; 0: it has nothing to run; exchanged */
-	s64 runnable;		/* tasks; added to atomically */
-	u64 line;		/* where its next turn in FAIR may begin, on FAIR's virtual clock; atomic */
-	u64 window;		/* of arrivals: that which `arrivals` is of; racy, as that is */
-	u32 arrivals;		/* of it, in that window */
-	u32 reports;		/* of it, in that second: the same */
+	s64 tokens_ns;		/* negative: a debt; atomic addition */
+	u64 clock;		/* sharing.clock up to which tokens were given; compare-and-swap */
+	u64 filled_at;		/* time of that; written by the CPU that won the swap */
+	u64 usable_ns;		/* CPU time that its tasks could use but was not due; likewise */
+	u64 weight;		/* its part of sharing.weight; 0: nothing runnable; exchanged */
+	s64 runnable;		/* tasks; atomic addition */
+	u64 line;		/* where its next turn in FAIR may begin, in FAIR's vtime; atomic */
+	u64 window;		/* the window of arrivals that `arrivals` counts; both are racy */
+	u32 arrivals;		/* its arrivals in that window */
+	u32 reports;		/* its reports in `second`; both are racy */
 	u64 second;
-	/* For whoever asks (docs/tenants.md), added to atomically: CPU time that it has had, and
-	 * of that in FILTER or by rank; invocations begun, and times that one with credit was
-	 * queued in FAIR for a debt. */
+	/* For statistics (docs/tenants.md), atomic addition: CPU time used, and the part of it in
+	 * FILTER or by rank; invocations begun, and how often one with credit was queued in FAIR
+	 * because of a debt. */
 	u64 used_ns;
 	u64 filter_ns;
 	u64 granted;
@@ -41,28 +42,28 @@ struct share {
 };
 
 /*
- * A group. active, nr_active and used_ns are added to atomically, counted and
- * throttled exchanged. The others are written by the kernel's cgroup code alone,
- * one call at a time. That a group becomes active and inactive on two CPUs at once
- * may leave its weight counted in its parent, or not, until the next time that it
- * changes: its neighbours get a little less, or more, for so long.
+ * A group. active, nr_active and used_ns change by atomic addition, counted and
+ * throttled by atomic exchange. Only the kernel's cgroup code writes the other
+ * fields, one call at a time. If a group becomes active and inactive on two CPUs at
+ * once, its weight may stay counted in its parent, or uncounted, until its next
+ * change. Until then its neighbours get a little less, or more.
  */
 struct group {
 	u64 parent;		/* id; 0: this is the root */
-	u64 counts_as;		/* id of itself, or of the one at MAX_GROUP_DEPTH above it */
-	u64 tenant;		/* whose share it uses: id of itself, or of one above it */
+	u64 counts_as;		/* own id, or that of the ancestor at MAX_GROUP_DEPTH */
+	u64 tenant;		/* the group whose share it uses: own id, or an ancestor's */
 	struct share share;	/* if it is a tenant */
 	bool is_tenant;		/* functions have run in it */
-	u64 name;		/* of its path, without a number at the end of each; 0: the root's */
+	u64 name;		/* number for its path, each part without a final number; 0: root */
 	u32 weight;		/* 100 is the default */
-	u32 counted;		/* weight that the parent's `active` has of it */
-	s64 active;		/* sum of the weights of what is active in it */
-	s64 nr_active;		/* how many that are */
+	u32 counted;		/* its weight as counted in the parent's `active` */
+	s64 active;		/* sum of the weights of its active tasks and groups */
+	s64 nr_active;		/* number of active tasks and groups */
 	u64 quota_ns;		/* in each period; 0: no limit */
 	u64 period_ns;
 	u64 burst_ns;		/* quota that may be saved up */
 	u64 period_start;
-	s64 used_ns;		/* since then, debts of earlier periods included */
+	s64 used_ns;		/* since then, including debts of earlier periods */
 	u32 throttled;
 	u32 listed;		/* its id is in throttled_groups; exchanged */
 };
@@ -84,7 +85,7 @@ static struct group *lookup_group(u64 id)
 	return id ? bpf_map_lookup_elem(&groups, &id) : NULL;
 }
 
-/* Return what the nearest group at or above the task group at @address counts as that is kept,
+/* Return counts_as of the nearest group in `groups`, from the task group at @address upwards,
  * or 0. */
 __global_func u64 nearest_group(u64 address)
 {
@@ -104,9 +105,9 @@ __global_func u64 nearest_group(u64 address)
 	return 0;
 }
 
-/* Return the id of the group whose weight and quota hold for @p; 0: the kernel has no groups
- * for the CPU controller. For one that has gone already, under a task on its way out, that is
- * the nearest above it. */
+/* Return the id of the group whose weight and quota apply to @p; 0: the kernel has no groups
+ * for the CPU controller. If the group of an exiting task has been removed already, return
+ * the nearest one above it. */
 __global_func u64 group_of(struct task_struct *p __arg_trusted)
 {
 	struct group *g;
@@ -121,7 +122,8 @@ __global_func u64 group_of(struct task_struct *p __arg_trusted)
 	return nearest_group(address);
 }
 
-/* Return the same, from the task's note of it if that holds. With @p's run queue locked. */
+/* Like group_of(), but from the task's cached id while that is valid. Call with @p's run
+ * queue locked. */
 static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 {
 	u32 generation = groups_generation;
@@ -138,7 +140,7 @@ static u64 noted_group(struct task_struct *p, struct task_ctx *tctx)
 	return tctx->group;
 }
 
-/* Return true if @cgrp, or one above it, has a quota. */
+/* Return true if @cgrp or one of its ancestors has a quota. */
 static bool is_limited(const struct cgroup *cgrp)
 {
 	struct group *g = cgrp ? lookup_group(cgroup_id_of(cgrp)) : NULL;
@@ -154,10 +156,10 @@ static bool is_limited(const struct cgroup *cgrp)
 	return g && g->quota_ns;
 }
 
-/* Something of @weight becomes active in group @id. */
+/* A task or group of @weight becomes active in group @id. */
 __global_func int activate(u64 id, u32 weight)
 {
-	s64 more = weight;	/* less than nothing where a group's weight has shrunk */
+	s64 more = weight;	/* negative if a group's weight has shrunk */
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -174,7 +176,7 @@ __global_func int activate(u64 id, u32 weight)
 	return 0;
 }
 
-/* Something of @weight is no longer active in group @id. */
+/* A task or group of @weight is no longer active in group @id. */
 __global_func int deactivate(u64 id, u32 weight)
 {
 	int i;
@@ -193,8 +195,8 @@ __global_func int deactivate(u64 id, u32 weight)
 	return 0;
 }
 
-/* @p competes within its group from now on: a function while it is runnable, in whatever
- * queue; what is no function while it is in FAIR, since FILTER is not for it. */
+/* @p competes within its group from now on. A function task does so while it is runnable, in
+ * any queue. Other tasks do so while they are in FAIR, since they never use FILTER. */
 static void join_group(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (tctx->active_group)
@@ -214,15 +216,15 @@ static void leave_group(struct task_ctx *tctx)
 	tctx->active_group = 0;
 }
 
-/* @p is not to run in FAIR now. */
+/* @p does not run in FAIR now. */
 static void fair_leave(const struct task_struct *p, struct task_ctx *tctx)
 {
 	if (!is_function(p, tctx))
 		leave_group(tctx);
 }
 
-/* Return what @weight comes to in group @id: itself, if that is the root; its part
- * of the group's weight, and so on, otherwise. */
+/* Return the effective weight of @weight in group @id: @weight itself in the root,
+ * otherwise its part of the group's weight, and so on up to the root. */
 __global_func u64 weight_in_group(u64 id, u64 weight)
 {
 	int i;
@@ -241,8 +243,8 @@ __global_func u64 weight_in_group(u64 id, u64 weight)
 	return weight ?: 1;
 }
 
-/* The default weight in FAIR. A millionth of it can be told from nothing, which a dozen
- * threads in a group of weight 1 come near, and hours of CPU time times this fit. */
+/* The default weight in FAIR. A millionth of it is still above 0; a dozen threads in a group
+ * of weight 1 come near that. Hours of CPU time times this fit into a u64. */
 #define FAIR_WEIGHT	(1ULL << 20)
 
 /* Return the weight of @p in FAIR: FAIR_WEIGHT is the default. */

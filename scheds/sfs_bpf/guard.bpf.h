@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Guard: no task waits for so long in a queue of ours that the kernel's watchdog comes
- * near. What orders a queue by key thinks of that when it gives out a key, with the load
- * that there is then. Load changes; so what has waited for half of the guard goes to the
- * front, once a second. And nothing waits for ever beside an idle CPU: a CPU that went idle
- * between the look for one and the insertion into a queue is found here, should no CPU have
- * a tick that finds it earlier.
+ * Guard: no task waits in our queues for so long that it comes near the limit of the kernel's
+ * watchdog. A queue ordered by key accounts for this when it assigns a key, with the load at that
+ * time. Load changes, so once a second the guard moves tasks that have waited for half of the
+ * guard time to the front. And no task waits for ever beside an idle CPU: a CPU that went idle
+ * between the search for one and the insertion into a queue is found here, if no CPU has a tick
+ * that finds it earlier.
  */
 #ifndef __SFS_GUARD_BPF_H
 #define __SFS_GUARD_BPF_H
 
 #define GUARD_INTERVAL_NS	NSEC_PER_SEC
 
-/* A queue is looked at for so long; tens of thousands of tasks are. */
+/* Time limit for looking at queues, enough for tens of thousands of tasks. */
 #define GUARD_ROUND_NS		(5 * NSEC_PER_MSEC)
 
-/* Before all that a key can come to, on the clock of either order. */
+/* A key this far back comes before any other key, on the clock of either order. */
 #define FRONT	(1ULL << 52)
 
 struct guard_timer {
@@ -29,7 +29,8 @@ struct {
 	__type(value, struct guard_timer);
 } guard_timers SEC(".maps");
 
-/* Of a task without a context nobody knows. There are few of them. */
+/* The wait of a task without a context is unknown and counts as too long. There are few such
+ * tasks. */
 static bool waits_too_long(struct task_struct *p, u64 now)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -38,8 +39,8 @@ static bool waits_too_long(struct task_struct *p, u64 now)
 }
 
 /*
- * Move what has waited too long in @dsq to its front, which @front is. A task that
- * another CPU takes just now is not moved, and need not be.
+ * Move tasks that have waited too long in @dsq to its front, at key @front. A task that another
+ * CPU takes at this moment is not moved, and need not be.
  */
 __global_func int guard_queue(u64 dsq, u64 front, u64 now)
 {
@@ -47,7 +48,7 @@ __global_func int guard_queue(u64 dsq, u64 front, u64 now)
 
 	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
 		return 0;
-	bpf_rcu_read_lock();	/* to 6.16 a timer is as sleepable as what set it up */
+	bpf_rcu_read_lock();	/* up to 6.16 a timer is as sleepable as the code that set it up */
 	bpf_for_each(scx_dsq, p, dsq, 0) {
 		if (time_delta(clock_now(), now) > GUARD_ROUND_NS)
 			break;
@@ -61,7 +62,7 @@ __global_func int guard_queue(u64 dsq, u64 front, u64 now)
 	return 0;
 }
 
-/* Have an idle CPU look at what waits in @dsq, if there is one that its head may use. */
+/* Kick an idle CPU for the tasks in @dsq, if there is one that its head may use. */
 __global_func int kick_for(u64 dsq)
 {
 	struct task_struct *head;
@@ -78,7 +79,7 @@ __global_func int kick_for(u64 dsq)
 	return 0;
 }
 
-/* The same for the queues of @cpu alone. */
+/* The same for @cpu's own queues. */
 static void kick_for_own(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
@@ -92,7 +93,7 @@ static void kick_for_own(s32 cpu)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Return true if a CPU idles. */
+/* Return true if any CPU is idle. */
 static bool some_cpu_idles(void)
 {
 	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -103,9 +104,10 @@ static bool some_cpu_idles(void)
 }
 
 /*
- * Have idle CPUs look at the queues of all CPUs, FILTER's shards from @first up to but not
- * including @end among them. Each queue by itself: the head of one may be confined to busy CPUs. Who
- * queues something wakes up an idle CPU for it; this is for what races leave over.
+ * Kick idle CPUs for the queues shared by all CPUs, including FILTER's shards from @first up to
+ * but not including @end. Each queue is checked by itself: the affinity of one head may allow
+ * busy CPUs only. Whoever queues a task wakes an idle CPU for it; this is for tasks that races
+ * leave over.
  */
 __global_func int kick_idle_cpus(u32 first, u32 end)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hierarchy: the kernel makes, changes and removes control groups, and moves their limits.
- * This file keeps `groups` in step.
+ * Hierarchy: the kernel makes, changes and removes control groups, and changes their limits.
+ * This file keeps `groups` up to date.
  */
 #ifndef __SFS_HIERARCHY_BPF_H
 #define __SFS_HIERARCHY_BPF_H
 
-/* A quota, in us, from which on it is none: the kernel says "max" with ~0. */
+/* A quota of this or more, in us, means no limit: the kernel passes ~0 for "max". */
 #define UNLIMITED_US	(1ULL << 44)
 
 /* Give group @id the limit of @quota_us in each @period_us. */
@@ -30,7 +30,7 @@ static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 
 		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
 }
 
-/* Return the nearest group above @cgrp that is kept; 0: there is none. */
+/* Return the id of the nearest group above @cgrp that is in `groups`; 0: none. */
 static u64 group_above(struct cgroup *cgrp)
 {
 	int level = cgrp->level, i;
@@ -52,7 +52,7 @@ static u64 group_above(struct cgroup *cgrp)
 	return 0;
 }
 
-/* A name of a group has no more bytes: NAME_MAX. */
+/* Longest name of a group, in bytes: NAME_MAX. */
 #define MAX_NAME	255
 
 static bool is_digit(char c)
@@ -61,8 +61,8 @@ static bool is_digit(char c)
 }
 
 /*
- * Mix the name at @address into @hash, without a number at its end and what is before that:
- * resize-7 and resize-12 are groups of one function.
+ * Mix the name at @address into @hash, without a number at its end and the separator before
+ * that: resize-7 and resize-12 are groups of one function.
  */
 __global_func u64 mix_group_name(u64 address, u64 hash)
 {
@@ -90,7 +90,7 @@ __global_func u64 mix_group_name(u64 address, u64 hash)
 	return ends_in_number ? stem : hash;
 }
 
-/* Return a number for the path of @cgrp, whose parent has @above. */
+/* Return a number for the path of @cgrp; @above is its parent's. */
 static u64 name_group(struct cgroup *cgrp, u64 above)
 {
 	u64 address = (u64)BPF_CORE_READ(cgrp, kn, name);
@@ -100,7 +100,8 @@ static u64 name_group(struct cgroup *cgrp, u64 above)
 	return mix_group_name(address, ((above ?: FNV_BASIS) ^ '/') * FNV_PRIME) ?: 1;
 }
 
-/* Return 0, or the error with which the group is not made: nobody would keep its quota. */
+/* Return 0, or an error that makes the kernel refuse the group: nothing would enforce its
+ * quota. */
 static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	struct group fresh = { .weight = args->weight ?: 100 }, *g, *parent;
@@ -130,11 +131,11 @@ static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 }
 
 /*
- * A group may go while a task of it is still counted: one on its way out leaves its group
- * before it leaves its CPU for good. What its parent has of the group is taken back here,
- * once: whoever finds nr_active at 1 does so, and nobody does any longer. (A task that
- * becomes active in the same moment on another CPU may leave the group's weight in its
- * parent. It would have to be on its way out and lose its CPU just then.)
+ * A group may be removed while one of its tasks is still counted: an exiting task leaves its
+ * group before it leaves its CPU for good. The group's weight is taken from its parent here,
+ * once: otherwise the CPU that finds nr_active at 1 does that, and GROUP_GONE prevents it from
+ * now on. (If a task becomes active at the same moment on another CPU, the group's weight may
+ * stay in its parent. That task would have to be exiting and lose its CPU just then.)
  */
 static void remove_group(u64 id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Invocation: the unit that shares one credit, how the credit is charged, and how
- * an invocation begins and ends. What makes it begin is in boundary.bpf.h.
+ * an invocation begins and ends. The events that begin it are in boundary.bpf.h.
  */
 #ifndef __SFS_INVOCATION_BPF_H
 #define __SFS_INVOCATION_BPF_H
@@ -28,7 +28,7 @@ static bool has_credit(const struct invocation *inv)
 	return inv && (inv->state == INV_CREDIT || inv->state == INV_GRACE);
 }
 
-/* Return what is left of the credit, never 0: to the kernel a slice of 0 means
+/* Return the rest of the credit, in ns. Never 0: to the kernel a slice of 0 means
  * "keep the old one". */
 static u64 credit_left(const struct invocation *inv)
 {
@@ -37,7 +37,7 @@ static u64 credit_left(const struct invocation *inv)
 	return used < inv->credit_ns ? inv->credit_ns - used : 1;
 }
 
-/* Take @sample into the average that tells how long FILTER work takes. */
+/* Add @sample to the average of the credit that FILTER work uses. */
 static void sample_credit_used(u64 sample)
 {
 	u64 avg = credit_used_avg_ns;
@@ -45,8 +45,8 @@ static void sample_credit_used(u64 sample)
 	credit_used_avg_ns = avg ? avg + ((s64)(sample - avg) >> 5) : sample;
 }
 
-/* Charge @delta of CPU time, and demote the invocation that this leaves
- * without credit. Threads may race here: one of them demotes. */
+/* Charge @delta of CPU time, and demote the invocation if no credit is left.
+ * Threads may race here: one of them demotes. */
 static void charge_invocation(struct invocation *inv, u64 delta)
 {
 	u64 used = __sync_fetch_and_add(&inv->used_ns, delta) + delta;
@@ -72,8 +72,8 @@ static void charge_invocation(struct invocation *inv, u64 delta)
 }
 
 /*
- * The invocation in progress, if there is one, has ended; @p served it. What the
- * unit goes on to use is still charged to it, until the next one begins.
+ * The invocation in progress, if there is one, has ended; @p served it. CPU time that
+ * the unit uses from now on is still charged to it, until the next one begins.
  */
 static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
 			   struct invocation *inv)
@@ -94,8 +94,8 @@ static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
 }
 
 /*
- * Begin an invocation that arrived at @arrived_at, seen by a boundary of @kind.
- * @p serves it, and has ended the one before, if there was one.
+ * Begin an invocation that arrived at @arrived_at, detected by a boundary of @kind.
+ * @p serves it, and has ended the previous one, if there was one.
  */
 static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
 			     struct invocation *inv, u32 kind, u64 arrived_at)
@@ -116,8 +116,8 @@ static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
 	inv->counted = 0;
 }
 
-/* Give a unit without credit a little of FILTER's time to get to its next
- * boundary; once for each invocation. */
+/* Give a unit without credit a little time in FILTER to reach its next boundary,
+ * once for each invocation. */
 static void grant_grace(struct invocation *inv)
 {
 	u64 enough = inv->used_ns + GRACE_NS;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Placement: which CPU looks at the queues next, and what is tied to one CPU.
+ * Placement: which CPU looks at the queues next, and which tasks are tied to one CPU.
  */
 #ifndef __SFS_PLACEMENT_BPF_H
 #define __SFS_PLACEMENT_BPF_H
 
 /*
- * Return true if @p is in a section that disables migration. A BPF program is one itself,
- * for the task that it interrupts, and cpu_release() calls enqueue() within another.
+ * Return true if @p is in a migration-disabled section. A BPF program is such a section itself,
+ * for the task that it interrupts, and cpu_release() calls enqueue() within another one.
  */
 static bool must_stay(const struct task_struct *p)
 {
@@ -20,9 +20,9 @@ static bool must_stay(const struct task_struct *p)
 }
 
 /*
- * Return the one CPU that may run @p, or -1 if there are several. For a task
- * in a migration-disabled section that is the CPU it is on; cpus_ptr and
- * nr_cpus_allowed may disagree there.
+ * Return the only CPU that may run @p, or -1 if there are several. For a task in a
+ * migration-disabled section this is its current CPU; cpus_ptr and nr_cpus_allowed may disagree
+ * there.
  */
 __global_func s32 pinned_cpu(const struct task_struct *p __arg_trusted)
 {
@@ -39,10 +39,10 @@ __global_func s32 pinned_cpu(const struct task_struct *p __arg_trusted)
 }
 
 /*
- * @p is about to wait in a queue of @cpu's own, if that is one. A CPU finds out that they are
- * empty with its run queue locked, as who queues something there has it; from elsewhere (a
- * task that is on its way to another CPU after a change of its affinity) it is queued anew
- * where it goes.
+ * A task is about to wait in one of @cpu's own queues, if @cpu is not negative. A CPU finds these
+ * queues empty with its run queue locked, and whoever queues a task there holds that lock. A task
+ * queued from elsewhere (on its way to another CPU after a change of its affinity) is queued
+ * again at its destination.
  */
 static void note_pinned(s32 cpu)
 {
@@ -60,7 +60,7 @@ static bool is_system(const struct task_struct *p)
 	return (p->flags & PF_KTHREAD) || p->tgid == loader_tgid;
 }
 
-/* Return true if a real-time task has taken the CPU from the task, in mid-turn. */
+/* Return true if a real-time task has taken the CPU from the task in mid-turn. */
 static bool is_displaced(const struct task_ctx *tctx, u64 enq_flags)
 {
 	return (enq_flags & SCX_ENQ_REENQ) && tctx->stopped_on >= 0;
@@ -85,7 +85,7 @@ __global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
 
 	if (!mask)
 		return -1;
-	/* Another CPU may claim the one found first; so look again, not for ever. */
+	/* Another CPU may claim the found one first, so try again, but not for ever. */
 	bpf_for(i, 0, 4) {
 		cpu = bpf_cpumask_any_and_distribute(cast_mask(mask), p->cpus_ptr);
 		if (cpu >= nr_cpu_ids)
@@ -110,7 +110,7 @@ static void mark_fair_cpu(s32 cpu, bool preemptible)
 		bpf_cpumask_clear_cpu(cpu, mask);
 }
 
-/* Have a CPU that idles and that @p may use look at the queues. Return true if there is one. */
+/* Kick an idle CPU that @p may use: it looks at the queues. Return true if there is one. */
 static bool wake_idle_cpu(const struct task_struct *p)
 {
 	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -122,10 +122,11 @@ static bool wake_idle_cpu(const struct task_struct *p)
 }
 
 /*
- * Wake an idle CPU for @p, which is being queued. From enqueue() it is in the queue only when
- * the program has returned, so a CPU that goes idle in between misses it: past dispatch(), and
- * not marked idle yet, or woken too early. The tick of any busy CPU wakes up an idle one for
- * what waits then, and where none has a tick the guard does within a second (kick_idle_cpus()).
+ * Wake an idle CPU for @p, which is being queued. When called from enqueue(), @p is in the queue
+ * only after the program has returned. A CPU that goes idle in between misses it: it is past
+ * dispatch() and not marked idle yet, or is woken too early. The tick of any busy CPU then wakes
+ * an idle one for waiting tasks. If no CPU has a tick, the guard does so within a second
+ * (kick_idle_cpus()).
  */
 __global_func bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 pinned)
 {
@@ -143,7 +144,7 @@ __global_func bool kick_idle_cpu(const struct task_struct *p __arg_trusted, s32 
 	return found;
 }
 
-/* Return true if another CPU idles that may run @p. */
+/* Return true if another CPU that may run @p is idle. */
 __global_func bool may_run_elsewhere(const struct task_struct *p __arg_trusted)
 {
 	const struct cpumask *idle;
@@ -193,8 +194,8 @@ __global_func bool head_waits_for(u64 dsq, s32 cpu)
 	return may;
 }
 
-/* Return false if nothing waits in @cpu's own queues, as is usual: its note of that costs less
- * than a look. */
+/* Return false if no task waits in @cpu's own queues, the usual case. The CPU's note of that
+ * costs less than a look at the queues. */
 static bool may_have_own(s32 cpu)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
@@ -202,7 +203,7 @@ static bool may_have_own(s32 cpu)
 	return cctx && cctx->may_have_own;
 }
 
-/* Return how many tasks wait in @dsq, one of @cpu's own queues. */
+/* Return the number of tasks waiting in @dsq, one of @cpu's own queues. */
 static u32 own_queue_length(s32 cpu, u64 dsq)
 {
 	return may_have_own(cpu) ? queue_length(dsq) : 0;
@@ -220,7 +221,7 @@ static u64 head_wait(u64 dsq, u64 now)
 	if (!p)
 		return 0;
 	tctx = try_lookup_task_ctx(p);
-	/* Without a context nobody knows: as long as it takes to be served. */
+	/* Without a context the wait is unknown: assume enough to be served. */
 	return tctx && tctx->queued_at ? time_delta(now, tctx->queued_at) : fair_max_wait_ns;
 }
 

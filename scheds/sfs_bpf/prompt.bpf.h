@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Prompt: daemons get a CPU as soon as they wake up. What every request passes on its
- * way to a function and back (gateway, sidecar, container runtime) is no function, has
- * no credit, and would wait in FAIR for as long as FILTER is busy.
+ * Prompt: daemons get a CPU as soon as they wake up. The processes that every request passes on
+ * its way to a function and back (gateway, sidecar, container runtime) are not functions, have no
+ * credit, and would wait in FAIR for as long as FILTER is busy.
  *
- * It is the wake-up that is prompt, for a short turn, and within a budget. What wants more,
- * such as a server that requests keep busy, goes on by virtual time like all in FAIR, but
- * in a queue of its own (DSQ_OUTSIDE), which is served before functions.
+ * Only the wake-up is prompt, for a short turn and within a budget. A task that wants more, such
+ * as a server that requests keep busy, goes on by virtual time like all tasks in FAIR, but in a
+ * separate queue (DSQ_OUTSIDE), which is served before functions.
  *
- * A token bucket for each task bounds what one of them takes in prompt turns, one for each
- * CPU what all of them take of functions in either way: half of it. With that used up they
- * wait in FAIR like any other.
+ * A token bucket per task bounds the CPU time that one task takes in prompt turns. A bucket per
+ * CPU bounds the CPU time that all of them take from functions in both ways: half of the CPU.
+ * Once that is used up, they wait in FAIR like any other task.
  */
 #ifndef __SFS_PROMPT_BPF_H
 #define __SFS_PROMPT_BPF_H
 
-/* A prompt turn lasts so long at most, as a kernel thread's; then others of its kind are
- * served, and it goes on after them. */
+/* Longest prompt turn, as for a kernel thread. After it, other prompt tasks are served before the
+ * task goes on. */
 #define PROMPT_SLICE_NS		(4 * NSEC_PER_MSEC)
 
-/* A bucket holds so much; a task, or a CPU, that was quiet can use it at once. */
+/* Size of a bucket. A task, or a CPU, that was quiet can use this much at once. */
 #define PROMPT_BURST_NS		(20 * NSEC_PER_MSEC)
 
 /* A task's bucket fills at a quarter of a CPU, a CPU's at half of it. */
 #define PROMPT_TASK_FRACTION	4
 #define PROMPT_CPU_FRACTION	2
 
-/* A CPU's bucket may have so much of debt: turns end at a tick, when it may be empty. And
- * wake-ups may borrow as much, or hogs that are no functions would keep it empty. */
+/* Maximum debt of a CPU's bucket: turns end at a tick, when the bucket may be empty. Wake-ups may
+ * borrow as much; otherwise CPU hogs that are not functions would keep it empty. */
 #define PROMPT_DEBT_NS		(4 * NSEC_PER_MSEC)
 
-/* With less than this no turn begins: it would cost more than it gives. */
+/* No turn begins with less than this: it would cost more than it gives. */
 #define PROMPT_LEAST_NS		(NSEC_PER_MSEC / 10)
 
-/* Where nothing tells which processes are functions, those are taken for daemons that
- * use no more than this between two sleeps, on average. */
+/* If nothing tells which processes are functions, tasks that use no more than this between two
+ * sleeps, on average, count as daemons. */
 #define PROMPT_SHORT_NS		(2 * NSEC_PER_MSEC)
 
-/* What a new process is taken to have used: three short runs make a daemon of it, one does not. A
- * function may sleep once as it begins, for a page, and then keep a CPU from daemons for a whole
- * turn, and on all CPUs at once, if many begin together. */
+/* Initial average of a new process: three short runs make it a daemon, one does not. A function
+ * may sleep once as it begins, for a page. It could then keep a CPU from daemons for a whole
+ * turn, and all CPUs at once if many functions begin together. */
 #define PROMPT_FIRST_NS		(2 * PROMPT_SHORT_NS)
 
-/* Add to @bucket what it has got since it was last looked at. */
+/* Add to @bucket the tokens due since it was last filled. */
 static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
 {
 	s64 most = PROMPT_BURST_NS;
@@ -55,7 +55,7 @@ static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
 		bucket->tokens_ns = most;
 }
 
-/* Take @amount out of @bucket, which may then be in debt by @debt. */
+/* Take @amount out of @bucket, which may then have a debt of up to @debt. */
 static void take(struct token_bucket *bucket, u64 amount, s64 debt)
 {
 	bucket->tokens_ns -= amount;
@@ -63,7 +63,7 @@ static void take(struct token_bucket *bucket, u64 amount, s64 debt)
 		bucket->tokens_ns = -debt;
 }
 
-/* Return true if @p, which wakes up, is one of those that serve functions. */
+/* Return true if @p, which wakes up, counts as one of the daemons that serve functions. */
 static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (is_system(p))
@@ -72,16 +72,16 @@ static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 	       (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
 }
 
-/* Return what prompt turns may have of the CPU beyond its tokens: nothing, if others have
- * waited for them. */
+/* Return the CPU time that prompt turns may take beyond the CPU's tokens: none if other tasks
+ * have waited for them. */
 static s64 borrowable(u64 now)
 {
 	return head_wait(DSQ_OUTSIDE, now) < PROMPT_SLICE_NS ? PROMPT_DEBT_NS : 0;
 }
 
-/* @p wakes up: find out for how long it may run promptly. What may be a function (nothing
- * tells) gets one turn at most. The CPU's bucket is that of where it wakes up; where it
- * runs pays. */
+/* @p wakes up: set how long it may run promptly. A task that may be a function (nothing tells)
+ * gets one turn at most. The CPU bucket checked is that of the CPU where it wakes up; the CPU
+ * where it runs pays. */
 static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
@@ -110,8 +110,8 @@ static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u
 	grant_prompt_turn(p, tctx, now);
 }
 
-/* The task goes to sleep. A quarter of the new sample: one longer run, or an interrupt
- * that it was charged for, makes no hog of a daemon. */
+/* The task goes to sleep. The new sample counts for a quarter: one longer run, or an interrupt
+ * charged to the task, does not turn a daemon into a hog. */
 static void end_activity(struct task_ctx *tctx)
 {
 	tctx->usual_ns += (s64)(tctx->turn_used_ns - tctx->usual_ns) >> 2;
@@ -130,8 +130,9 @@ static void charge_prompt(const struct task_struct *p, struct task_ctx *tctx, u6
 /* Return true if functions wait for @cpu (rank.bpf.h). */
 bool functions_wait(s32 cpu);
 
-/* Charge @p's CPU for @delta of CPU time outside of FILTER that no function had. Where none
- * waits, there is nothing to pay. To look for some is dear, so that is done for a sum. */
+/* Charge @p's CPU for @delta of CPU time outside of FILTER, used by a task that is not a
+ * function. If no function waits, nothing is charged. That check is expensive, so it is made for
+ * an accumulated sum. */
 static void charge_outside(const struct task_struct *p, u64 delta)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -147,33 +148,33 @@ static void charge_outside(const struct task_struct *p, u64 delta)
 	cctx->outside_used_ns = 0;
 }
 
-/* Return true if what is no function may run before functions on the CPU. */
+/* Return true if tasks that are not functions may run before functions on the CPU. */
 static bool may_serve_outside(struct cpu_ctx *cctx, u64 now)
 {
 	fill(&cctx->prompt, PROMPT_CPU_FRACTION, now);
 	return cctx->prompt.tokens_ns > 0;
 }
 
-/* Return true if some of that waits which @cpu, whose context is @cctx, should serve now. */
+/* Return true if such tasks wait that @cpu, whose context is @cctx, should serve now. */
 static bool outside_is_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
 {
 	return may_serve_outside(cctx, now) &&
 	       (queue_length(DSQ_OUTSIDE) || own_queue_length(cpu, DSQ_OUTSIDE_CPU(cpu)));
 }
 
-/* Return true if its turn is one that others of its kind alone may come before. */
+/* Return true if the task has a short turn: only other short turns may come before it. */
 static bool is_short_turn(const struct task_ctx *tctx)
 {
 	return tctx->turn == TURN_SYSTEM || tctx->turn == TURN_PROMPT;
 }
 
-/* Return true if @p's turn, should it get one now, is a prompt one. */
+/* Return true if the task's turn, if it got one now, would be a prompt turn. */
 static bool is_prompt(const struct task_ctx *tctx)
 {
 	return tctx->turn_used_ns < tctx->prompt_ns;
 }
 
-/* Return how long the next prompt turn of the task may be. */
+/* Return the length of the task's next prompt turn. */
 static u64 prompt_turn_ns(const struct task_ctx *tctx)
 {
 	u64 left = time_delta(tctx->prompt_ns, tctx->turn_used_ns);
@@ -181,13 +182,13 @@ static u64 prompt_turn_ns(const struct task_ctx *tctx)
 	return within_quota(tctx, left < PROMPT_SLICE_NS ? left : PROMPT_SLICE_NS);
 }
 
-/* Of a real-time task and of a deadline task the priority is below this. */
+/* Real-time and deadline tasks have a priority below this. */
 #define MAX_RT_PRIO	100
 
 /*
- * Return true if a real-time task has @cpu: a kick is in vain there, and its local queue is a
- * trap. The kernel tells of one that displaces a task of ours (in mid-switch, before it is the
- * current one), and not of one that finds the CPU idle.
+ * Return true if a real-time task has @cpu: a kick has no effect there, and tasks in its local
+ * queue are stuck. The kernel reports a real-time task that displaces a task of ours (in
+ * mid-switch, before it is the current one), but not one that finds the CPU idle.
  */
 __global_func bool is_taken(s32 cpu)
 {
@@ -205,10 +206,10 @@ __global_func bool is_taken(s32 cpu)
 }
 
 /*
- * Claim @cpu for a short turn, unless it has one, or waits for one, or is out of reach; nor,
- * if so asked, from a turn that is soon over and that FILTER waits for. The claim holds until
- * something starts to run there; two CPUs that claim it at the same time preempt what it runs
- * once more than they need to.
+ * Claim @cpu for a short turn. Fail if it has a short turn, waits for one, or is out of reach.
+ * With @spare_due_turns, fail also if its turn is over soon and FILTER waits for that. The claim
+ * holds until a task starts to run there. Two CPUs that claim it at the same time preempt its
+ * task once more than needed.
  */
 static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 {
@@ -220,16 +221,15 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 	return true;
 }
 
-/* So many CPUs are looked at, besides that of the task, for one to preempt. Each look is for
- * the next one of those that the task may use, so on small machines all are looked at: a wake-up
- * that finds none waits for the next tick of any. */
+/* Number of CPUs checked for preemption, besides the task's own. Each check takes the next CPU
+ * that the task may use. So on small machines all are checked: a wake-up that finds none waits
+ * for the next tick of any CPU. */
 #define CPUS_LOOKED_AT	8
 
 /*
- * Return the CPU that @p is to have: its own, where its data is and where, most often, the
- * interrupt was that woke it up. But FAIR work, wherever it runs, is preempted before an
- * invocation in FILTER. Where short turns have them all, @p waits for the end of one, which
- * is near; the answer is then -1.
+ * Return the CPU that @p is to get: its own, which has its data and, most often, the interrupt
+ * that woke it up. But FAIR work on any CPU is preempted before an invocation in FILTER. If all
+ * CPUs have short turns, return -1: @p waits for the end of one, which is near.
  */
 __global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 {
@@ -252,7 +252,7 @@ __global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 	return may_use_own && claim_for_short_turn(own, false) ? own : -1;
 }
 
-/* Have a CPU look for @p, whose turn is short, unless all have others. */
+/* Kick a CPU for @p, whose turn is short, unless all CPUs have other short turns. */
 static void preempt_for_short_turn(const struct task_struct *p)
 {
 	s32 cpu = cpu_to_preempt(p);
@@ -262,10 +262,10 @@ static void preempt_for_short_turn(const struct task_struct *p)
 }
 
 /*
- * Return true if @p, which wakes up with @wake_flags, and for which no CPU is idle, should
- * have that of who wakes it up. That one has said that it goes to sleep next (a pipe's or a
- * socket's other end waits for the answer), so nobody need be preempted. If it does not,
- * another CPU finds @p at its next tick. No function is believed: it may go on for long.
+ * Return true if @p, which wakes up with @wake_flags and finds no idle CPU, should get its
+ * waker's CPU. The waker has announced that it goes to sleep next (the other end of a pipe or
+ * socket waits for the answer), so no task need be preempted. If it does not sleep, another CPU
+ * finds @p at its next tick. Functions are not trusted in this: they may go on for long.
  */
 static bool is_handed_over(const struct task_struct *p, u64 wake_flags)
 {
@@ -279,8 +279,8 @@ static bool is_handed_over(const struct task_struct *p, u64 wake_flags)
 	       bpf_cpumask_test_cpu(bpf_get_smp_processor_id(), p->cpus_ptr);
 }
 
-/* @p, no function, has woken up without a prompt turn: get its CPU to look, if that may
- * serve it. Others look at their next tick. */
+/* @p, not a function, has woken up without a prompt turn: kick its CPU if that may serve it.
+ * Other CPUs look at their next tick. */
 static void preempt_for_outside(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -294,24 +294,24 @@ static void preempt_for_outside(const struct task_struct *p, const struct task_c
 }
 
 /*
- * Return true if a short turn waits that @cpu may give. A CPU that is kicked for one
- * may pass it by: something else was in its local queue, such as what the short turn
- * before has displaced, and then dispatch() is not called.
+ * Return true if a short turn waits that @cpu may give. A CPU that is kicked for one may miss it:
+ * if another task was in its local queue, such as the one that the previous short turn displaced,
+ * dispatch() is not called.
  */
 static bool short_turn_waiting(s32 cpu)
 {
 	return head_waits_for(DSQ_SYSTEM, cpu) || head_waits_for(DSQ_PROMPT, cpu);
 }
 
-/* The task, whose turn is short, waits in @cpu's local queue, where no other CPU looks, though
- * something else may run there. */
+/* The task, whose turn is short, waits in @cpu's local queue. No other CPU looks there, though
+ * another task may run on @cpu. */
 static void note_first(struct task_ctx *tctx, s32 cpu)
 {
 	tctx->first_on = cpu + 1;
 	__sync_fetch_and_add(&lookup_cpu_ctx(cpu)->nr_first, 1);
 }
 
-/* The task does not wait there, or not any more. */
+/* The task does not wait there, or no longer does. */
 static void note_first_no_more(struct task_ctx *tctx)
 {
 	u32 on = tctx->first_on;
@@ -323,11 +323,11 @@ static void note_first_no_more(struct task_ctx *tctx)
 }
 
 /*
- * Return true if somebody waits first in the local queue of @cctx's CPU, on which this runs.
- * insert_first() ends the turn there. But the kernel looks into the local queue before it asks
- * dispatch(), which unlocks the run queue to fetch a task from another one: what comes in that
- * moment finds nothing to preempt, and what dispatch() then lets go on would keep the CPU for a
- * turn, up to all of its credit.
+ * Return true if a task waits first in the local queue of @cctx's CPU, on which this runs.
+ * insert_first() ends the turn there. But the kernel looks at the local queue before it calls
+ * dispatch(), and dispatch() unlocks the run queue to fetch a task from another one. A task that
+ * arrives in that moment finds nothing to preempt. The task that dispatch() then lets go on would
+ * keep the CPU for a turn, up to all of its credit.
  */
 static bool first_waiting(const struct cpu_ctx *cctx)
 {
@@ -335,12 +335,12 @@ static bool first_waiting(const struct cpu_ctx *cctx)
 }
 
 /*
- * Return true if the task, which runs on @cpu, has another prompt turn and nobody waits for
- * it. (insert_first() ends the turn as well, but a tick that was due before the CPU has seen
- * that would give it another, again and again: a worker of the kernel was seen to wait for
- * 25 ms.) It should not even end its turn then: what it has displaced is in the local queue, so
- * the kernel picks that before it asks where this one goes, and this one would wait for the
- * rest of an invocation.
+ * Return true if the task, which runs on @cpu, has another prompt turn and no short turn waits
+ * for @cpu. (insert_first() ends the turn as well, but a tick that was due before the CPU has
+ * seen that would give the task another turn, again and again: a kernel worker was seen to wait
+ * for 25 ms.) The task should not even end its turn then: the task that it displaced is in the
+ * local queue, and the kernel picks that before it asks where this one goes. This one would wait
+ * for the rest of an invocation.
  */
 static bool prompt_goes_on(const struct task_ctx *tctx, s32 cpu)
 {
@@ -349,10 +349,10 @@ static bool prompt_goes_on(const struct task_ctx *tctx, s32 cpu)
 }
 
 /*
- * Return true if short turns have @cpu to themselves for now: one runs, or is first to run. What
- * comes next waits behind these in a queue. First in the local queue as well, each would come
- * before the one before: where a crowd woke up, one CPU and 400 processes that were killed, a
- * thread of the kernel was seen to wait for 260 ms.
+ * Return true if short turns have @cpu to themselves for now: one runs, or is first to run. The
+ * next one waits behind these in a queue. If it also went first in the local queue, each one
+ * would overtake the one before: when many tasks woke up (one CPU, 400 killed processes), a
+ * kernel thread was seen to wait for 260 ms.
  */
 static bool has_short_turns(s32 cpu)
 {
@@ -361,7 +361,7 @@ static bool has_short_turns(s32 cpu)
 	return cctx->is_short_turn || cctx->nr_first || short_turn_waiting(cpu);
 }
 
-/* Give @p, which may run on its CPU only, that CPU before all that wait there. */
+/* Give @p its own CPU, before all tasks that wait there. */
 static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
@@ -370,8 +370,8 @@ static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
 }
 
-/* Give @p a CPU at once. As in system_enqueue(), the CPU that is kicked finds it in a
- * queue at which every CPU looks first. */
+/* Give @p a CPU at once. As in system_enqueue(), the kicked CPU finds it in a queue at which
+ * every CPU looks first. */
 static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
 	u64 slice = prompt_turn_ns(tctx);
@@ -396,7 +396,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		preempt_for_short_turn(p);
 }
 
-/* Give @cpu a daemon that waits for one that was kicked. Return true if there is one. */
+/* Give this CPU a daemon that waits for a kicked CPU. Return true if there is one. */
 static bool prompt_dispatch(void)
 {
 	return queue_length(DSQ_PROMPT) && scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0);

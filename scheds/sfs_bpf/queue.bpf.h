@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queue: how many tasks wait in each queue that all CPUs share. To ask the kernel costs a
- * search for the queue, and a dispatch wants to know of all of them. So the tasks are counted
- * here: from before one is inserted until it runs, or does not want to run any more. A task
- * that is on its way into a queue, or from there to a CPU, counts: that costs a look in vain.
- * A queue with a task in it is not taken for empty, except where a mover (undo_waiting())
- * loses a race against two changes of the task's attributes at a time; kick_for() mends that.
- * No CPU idles on the word of a count: it asks the kernel first (take_uncounted()).
+ * Queue: number of tasks waiting in each shared queue. Asking the kernel costs a search for
+ * the queue, and a dispatch needs the length of all of them. So the tasks are counted here: a
+ * task counts from before its insertion until it runs or is no longer runnable. A task on its
+ * way into a queue, or from a queue to a CPU, counts as well, at the cost of a useless look.
+ * A queue that holds a task does not count as empty, with one exception: a mover
+ * (undo_waiting()) loses a race against two simultaneous changes of the task's attributes.
+ * kick_for() repairs that. No CPU relies on a count before it idles: it asks the kernel first
+ * (take_uncounted()).
  */
 #ifndef __SFS_QUEUE_BPF_H
 #define __SFS_QUEUE_BPF_H
 
-/* Return the number of @dsq, if the tasks in it are counted; else 0. */
+/* Return the number of @dsq if its tasks are counted, else 0. */
 static u32 counted_queue(u64 dsq)
 {
 	if (dsq >= (u64)NR_SHARED << SHARED_SHIFT || (nr_shards > 1 && dsq < DSQ_FAIR))
@@ -19,11 +20,11 @@ static u32 counted_queue(u64 dsq)
 	return dsq >> SHARED_SHIFT;
 }
 
-/* Return where the tasks are counted that wait in @queue. */
+/* Return the counter of tasks waiting in @queue. */
 static volatile s64 *waiting_in(u32 queue)
 {
 	if (!__builtin_constant_p(queue))
-		barrier_var(queue);	/* or the compiler drops what the verifier must see */
+		barrier_var(queue);	/* or the compiler drops the mask that the verifier needs */
 	return &often.waiting[queue & (NR_SHARED - 1)];
 }
 
@@ -33,9 +34,9 @@ static void count_waiting(u32 queue, s64 n)
 		__sync_fetch_and_add(waiting_in(queue), n);
 }
 
-/* The task is about to wait in @dsq, or in none that is counted. Return the number of the queue
- * that has counted it so far, or 0. Also called without the lock of the task's run queue; hence
- * the exchange: whoever takes a number out uncounts it. */
+/* The task is about to wait in @dsq, or in no counted queue. Return the number of the queue that
+ * has counted it so far, or 0. Some callers do not lock the task's run queue, hence the exchange:
+ * the one that takes a number out also decrements its count. */
 __global_func u32 note_waiting(struct task_ctx *tctx __arg_nonnull, u64 dsq)
 {
 	u32 queue = counted_queue(dsq), before;
@@ -52,8 +53,8 @@ static void note_waits_no_more(struct task_ctx *tctx)
 		note_waiting(tctx, 0);
 }
 
-/* A task without a context waits in @dsq. Nobody can tell when it does no more, so the queue is
- * not taken for empty from now on. */
+/* A task without a context waits in @dsq. The end of its wait cannot be seen, so the queue never
+ * counts as empty from now on. */
 static void note_unknown_waiting(u64 dsq)
 {
 	u32 queue = counted_queue(dsq);
@@ -62,8 +63,8 @@ static void note_unknown_waiting(u64 dsq)
 		count_waiting(queue, 1);
 }
 
-/* The task, in a queue, was to be moved to @dsq by who has not locked its run queue, and is
- * not there any more: note_waiting() had returned @before. */
+/* A move of the task to @dsq, without the lock of its run queue, has failed: the task has left
+ * its old queue. @before is the result of note_waiting(). */
 static void undo_waiting(struct task_ctx *tctx, u64 dsq, u32 before)
 {
 	u32 queue = counted_queue(dsq);
@@ -74,7 +75,7 @@ static void undo_waiting(struct task_ctx *tctx, u64 dsq, u32 before)
 	count_waiting(queue, -1);
 }
 
-/* Return how many tasks wait in @dsq. */
+/* Return the number of tasks waiting in @dsq. */
 static u32 queue_length(u64 dsq)
 {
 	u32 queue = counted_queue(dsq);

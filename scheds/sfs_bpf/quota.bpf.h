@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Quota: cpu.max of control groups. The CPU time that a group uses, in FILTER or in FAIR, is
- * charged to it and to each group above it that has a quota. The tasks of a group that has
- * used up its quota are parked in a queue of that group until its period is over. They are
- * not parked inside the kernel, where they may hold a lock that others wait for, but on
- * their way to user mode, as in the kernel's fair class (6.18).
+ * charged to it and to each group above it that has a quota. Once a group has used up its
+ * quota, its tasks are parked in a queue of that group until its period is over. They are not
+ * parked inside the kernel, where they may hold a lock that others wait for. They are parked
+ * on their return to user mode, as in the kernel's fair class (6.18).
  */
 #ifndef __SFS_QUOTA_BPF_H
 #define __SFS_QUOTA_BPF_H
 
-/* Where the tasks of a group wait that has used up its quota. */
+/* Queue for the tasks of a group that has used up its quota. */
 #define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
 
-/* Throttled groups looked at by one run of the timer. */
+/* Throttled groups that one run of the timer looks at. */
 #define REVIEW_BATCH	512
 
-/* A run of the timer goes on for no longer than this: nothing else runs on its CPU
- * meanwhile. */
+/* Longest run of the timer, in ns. Nothing else runs on its CPU meanwhile. */
 #define RELEASE_ROUND_NS	(NSEC_PER_MSEC / 2)
 
-/* The timer looks for periods that are over at least this often, in ns, and no more often
- * than after a pause for each so many groups that it has looked at. So it takes a few per cent
- * of one CPU where a look takes 0.2 us, and a third of one where each round is cut off
- * (RELEASE_ROUND_NS). */
+/* The timer looks for finished periods at least every RELEASE_INTERVAL_NS. It pauses between
+ * runs for RELEASE_PAUSE_NS, and as long again for each GROUPS_A_PAUSE groups that it has
+ * looked at. So it uses a few per cent of one CPU if a look takes 0.2 us, and a third of one
+ * CPU if each run is cut off (RELEASE_ROUND_NS). */
 #define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
 #define RELEASE_PAUSE_NS	NSEC_PER_MSEC
 #define GROUPS_A_PAUSE		128
@@ -144,7 +143,7 @@ __global_func u64 throttled_by(u64 id)
 	return 0;
 }
 
-/* A task's way to user mode, at the end of which it can be held back. */
+/* A task's return to user mode, at the end of which it can be held back. */
 struct kernel_exit {
 	struct bpf_task_work work;
 };
@@ -157,7 +156,7 @@ struct {
 	__type(value, struct kernel_exit);
 } kernel_exits SEC(".maps");
 
-/* As kernels from 7.0 on have it, and as 6.18 does. */
+/* The first exists in kernels from 7.0 on, the second in 6.18. */
 extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_work *work,
 					 void *map, bpf_task_work_callback_t callback)
 	__weak __ksym;
@@ -166,11 +165,11 @@ extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_
 					      void *aux) __weak __ksym;
 
 /*
- * The task that runs is about to go to user mode. It gives up its CPU, and stops there if
- * its group still has no quota. A kernel that preempts itself does that in here, inside a
- * read-side section of RCU Tasks Trace, so that whoever unloads a BPF program waits until
- * there is quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before
- * the kick, then the kick is for whoever has it after that, who goes on at once.
+ * The current task is about to return to user mode. It gives up its CPU, and stops there if
+ * its group still has no quota. A preemptible kernel switches away in this callback, inside a
+ * read-side section of RCU Tasks Trace. Unloading a BPF program then waits until there is
+ * quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before the kick, the
+ * kick hits the CPU's next task, which continues at once.
  */
 static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 {
@@ -184,7 +183,7 @@ static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 	return 0;
 }
 
-/* Have at_kernel_exit() called by @p. Return 0 if it will be. */
+/* Make @p call at_kernel_exit() on its return to user mode. Return 0 if it will. */
 static int watch_kernel_exit(struct task_struct *p)
 {
 	u64 key = (u64)p;
@@ -205,10 +204,10 @@ static int watch_kernel_exit(struct task_struct *p)
 }
 
 /*
- * @p runs, and its group has no quota. It is held back when it leaves the kernel; where
- * nobody can tell when that is (before 6.18, or for want of memory) wherever it stops next,
- * as the fair class of those kernels does. What has been asked already (-EBUSY) may be on
- * its way out just now.
+ * @p is running, and its group has no quota. It is held back when it leaves the kernel. If
+ * nothing can report that moment (before 6.18, or without memory), it is held back wherever
+ * it stops next, as in the fair class of those kernels. If a callback is pending already
+ * (-EBUSY), @p may be leaving the kernel right now.
  */
 static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -228,7 +227,7 @@ static void forget_kernel_exit(const struct task_struct *p, const struct task_ct
 		bpf_map_delete_elem(&kernel_exits, &key);
 }
 
-/* Return @turn, or what is left of the nearest quota if that is less. */
+/* Return @turn, or the rest of the nearest quota if that is less. */
 static u64 within_quota(const struct task_ctx *tctx, u64 turn)
 {
 	struct group *g = lookup_group(tctx->limit);
@@ -249,8 +248,8 @@ static void park(struct task_struct *p, struct task_ctx *tctx, u64 id, u64 enq_f
 	scx_bpf_dsq_insert(p, DSQ_PARKED(id), NSEC_PER_MSEC, enq_flags);
 }
 
-/* Return true if something in DSQ_PARKED(@id) has waited for so long that the
- * kernel's watchdog must be thought of: a quota may be too small for its tasks. */
+/* Return true if the first task in DSQ_PARKED(@id) has waited so long that the kernel's
+ * watchdog becomes a danger: a quota may be too small for its tasks. */
 static bool parked_too_long(u64 id, u64 now)
 {
 	struct task_struct *p = first_of(DSQ_PARKED(id));
@@ -261,10 +260,10 @@ static bool parked_too_long(u64 id, u64 now)
 }
 
 /*
- * Look at one throttled group. Return 0 if its tasks may go on, else how long they wait
- * yet. A task may be parked just after its group has been released, by an enqueue() that
- * had seen it throttled, and there may be more than are released at once: so a group is
- * looked at until nothing is parked.
+ * Look at one throttled group. Return 0 if its tasks may go on, else their remaining wait in
+ * ns. An enqueue() that saw the group throttled may park a task just after the group's
+ * release, and one release may not move all tasks. So the timer looks at a group until
+ * nothing is parked in it.
  */
 static u64 review_throttled(u64 id, u64 now)
 {
@@ -287,11 +286,11 @@ static u64 review_throttled(u64 id, u64 now)
 	return left < RELEASE_PAUSE_NS ? RELEASE_PAUSE_NS : left;
 }
 
-/* Queue the tasks that are parked in group @id where they belong (sfs.bpf.c). */
+/* Move the tasks parked in group @id to the queues where they belong (sfs.bpf.c). */
 int release_group(u64 id, u64 until);
 
-/* Look at the throttled groups, each once: those that stay throttled are listed again
- * behind the others. */
+/* Look at each throttled group once. Those that stay throttled are listed again behind the
+ * others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
 	u64 now = clock_now(), until = now + RELEASE_ROUND_NS;
@@ -299,7 +298,7 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 	u32 looked_at = 0;
 	int i;
 
-	__sink(looked_at);	/* or the verifier follows each of its values */
+	__sink(looked_at);	/* otherwise the verifier follows each of its values */
 
 	bpf_for(i, 0, REVIEW_BATCH) {
 		if (i == REVIEW_BATCH - 1 || clock_now() > until) {
@@ -314,7 +313,7 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 		}
 		first = first ?: id;
 		looked_at++;
-		bpf_rcu_read_lock(); /* to 6.16 this is as sleepable as what set it up */
+		bpf_rcu_read_lock(); /* up to 6.16, as sleepable as the program that set it up */
 		when = review_throttled(id, now);
 		bpf_rcu_read_unlock();
 		if (!when)

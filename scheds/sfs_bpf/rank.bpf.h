@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rank: the learned policy. The loader knows the service times of each function. For
- * each amount of CPU time that an invocation has used, they give the expected cost of its
- * completion: its rank, the Gittins index of the distribution. The loader learns and
- * computes ranks (sfs_policy::learn); this file looks them up.
+ * Rank: the learned policy. The loader knows the service times of each function. For each amount
+ * of CPU time that an invocation has used, they give the expected cost of its completion: its
+ * rank, the Gittins index of the distribution. The loader learns and computes ranks
+ * (sfs_policy::learn); this file looks them up.
  *
- * Invocations wait in one queue, ordered by deadline: their arrival on the clock of
- * processor sharing, plus `ageing` times the cost of their completion. So a newer
- * invocation overtakes one that needs more, but only until equal sharing would have given
- * the older one `ageing` times its cost. A new arrival also preempts the CPU that runs the
- * worst rank, if its own rank is better. docs/policy.md has the reasons and figures.
+ * Invocations wait in one queue, ordered by deadline: their arrival on the sharing clock, plus
+ * `ageing` times the cost of their completion. So a newer invocation overtakes one that needs
+ * more, but only until equal sharing would have given the older one `ageing` times its cost. A
+ * new arrival also preempts the CPU that runs the worst rank, if its own rank is better.
+ * docs/policy.md has the reasons and figures.
  *
- * While nothing is known, `default_table` is SFS_NO_TABLE, and FILTER and FAIR work as if
- * this file did not exist. The same happens again if the loader cannot hand over what it
- * learns: new work then goes to FILTER or FAIR, and work that waits by rank goes before
- * all later work in FILTER.
+ * Until service times are known, `default_table` is SFS_NO_TABLE, and FILTER and FAIR work as if
+ * this file did not exist. The same happens if the loader can no longer hand over what it learns:
+ * new work then goes to FILTER or FAIR, and ranked work that already waits goes before all later
+ * work in FILTER.
  */
 #ifndef __SFS_RANK_BPF_H
 #define __SFS_RANK_BPF_H
 
-/* Longest slice: so long as a rank does not worsen, nothing else ends it. */
+/* Longest slice: while a rank does not worsen, nothing else ends the slice. */
 #define RANKED_SLICE_NS	NSEC_PER_SEC
 
-/* So far ahead in the queue is what has claimed a CPU, in ns of the sharing clock. */
+/* Work that has claimed a CPU goes this far ahead in the queue, in ns of the sharing clock. */
 #define PREEMPTS	(1ULL << 50)
 
-#define RANK_NONE	0xffffU	/* of a CPU that runs nothing to be preempted by rank */
+#define RANK_NONE	0xffffU	/* the CPU runs no work that rank may preempt */
 
 #define DSQ_RANKED		0x30000ULL
 #define DSQ_RANKED_CPU(cpu)	(0x300000000ULL | (u32)(cpu))
 
-/* Tables of ranks, shared by functions that are alike; the loader writes a table
- * before it refers to it. A reader that sees half of a new one ranks one
- * invocation wrongly for one turn. */
+/* Rank tables, shared by similar functions. The loader writes a table before it refers to it. A
+ * reader that sees a half-written table ranks one invocation wrongly for one turn. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -41,7 +40,7 @@ struct {
 	__type(value, struct sfs_rank_table);
 } rank_tables SEC(".maps");
 
-/* Which table a function has; a function that is not in it has the default table. */
+/* The table of each function. A function without an entry has the default table. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -51,9 +50,9 @@ struct {
 } function_tables SEC(".maps");
 
 /*
- * What each CPU runs in rank order. Written by the CPU; whoever wants to preempt it
- * claims it by exchanging the rank for RANK_NONE. A stale entry costs a preemption
- * that gains nothing, or one that comes a tick late.
+ * The ranked work that each CPU runs. Written by that CPU. Another CPU that wants to preempt it
+ * claims it by exchanging the rank for RANK_NONE. A stale entry costs a useless preemption, or
+ * one that comes a tick late.
  */
 struct running {
 	u64 deadline;
@@ -82,8 +81,8 @@ static const struct sfs_rank_table *table_of(const struct invocation *inv)
 	return bpf_map_lookup_elem(&rank_tables, &table);
 }
 
-/* Return the CPU time that counts for @inv's rank. If it is over and the unit is on its way to
- * the next, that is what this has taken: a unit may never get there. */
+/* Return the CPU time that counts for @inv's rank. If @inv is over and the unit is on its way to
+ * the next invocation, this is the CPU time used on that way: a unit may never get there. */
 static u64 attained(const struct invocation *inv)
 {
 	if (inv->open && inv->state == INV_GRACE)
@@ -91,8 +90,7 @@ static u64 attained(const struct invocation *inv)
 	return inv->open ? inv->used_ns : time_delta(inv->used_ns, inv->ended_ns);
 }
 
-/* Return the longest slice: short enough that all that wait get one within the
- * guard. */
+/* Return the longest slice with which all waiting tasks get one within the guard. */
 static u64 longest_slice(void)
 {
 	u64 share = fair_round_share(queue_length(DSQ_RANKED));
@@ -100,7 +98,7 @@ static u64 longest_slice(void)
 	return share < RANKED_SLICE_NS ? share : RANKED_SLICE_NS;
 }
 
-/* Find @tctx's rank, and the slice after which it worsens. */
+/* Set @tctx's rank, and the slice after which it worsens. */
 static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 {
 	const struct sfs_rank_table *table = table_of(inv);
@@ -109,7 +107,7 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 
 	tctx->rank = bucket;
 	tctx->slice = most;
-	if (inv->service_ns) {	/* a hint knows it all */
+	if (inv->service_ns) {	/* a hint gives the whole service time */
 		tctx->rank = bucket_of(inv->service_ns > used ? inv->service_ns - used : 0);
 		return;
 	}
@@ -121,14 +119,14 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 		return;
 	end = bucket_start(worse);
 	if (end < used + NSEC_PER_MSEC)
-		end = used + NSEC_PER_MSEC;	/* the tick is no finer */
+		end = used + NSEC_PER_MSEC;	/* the tick is not finer */
 	if (end - used < most)
 		tctx->slice = end - used;
 }
 
-/* Return how far ahead of the sharing clock a key in the queue may be: as far as the clock
- * advances within twice the guard at the present load. Beyond that the order is by
- * arrival, which keeps the kernel's watchdog away. */
+/* Return how far ahead of the sharing clock a queue key may be: as far as the clock advances
+ * within twice the guard at the present load. Beyond that the order is by arrival, which keeps
+ * waits clear of the kernel's watchdog. */
 static u64 farthest_key(void)
 {
 	s64 present = often.present;
@@ -137,8 +135,8 @@ static u64 farthest_key(void)
 }
 
 /*
- * Update a task's rank, slice and deadline. An overdue task that has had the longest slice
- * goes behind the other overdue tasks: they take turns.
+ * Update a task's rank, slice and deadline. An overdue task that has had the longest slice goes
+ * behind the other overdue tasks, so that they take turns.
  */
 static void update_rank(struct task_ctx *tctx, const struct invocation *inv)
 {
@@ -169,7 +167,7 @@ static void set_running(s32 cpu, u32 rank, u64 deadline)
 	r->rank = rank;
 }
 
-/* Claim @cpu if it runs something of rank @rank that may be preempted. */
+/* Claim @cpu if it runs work of rank @rank that may be preempted. */
 static bool claim_rank(u32 cpu, u32 rank)
 {
 	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
@@ -177,14 +175,14 @@ static bool claim_rank(u32 cpu, u32 rank)
 	return __sync_val_compare_and_swap(&r->rank, rank, RANK_NONE) == rank;
 }
 
-/* Return true if somebody has claimed @cpu from the ranked work that it ran. */
+/* Return true if @cpu was claimed from the ranked work that it ran. */
 static bool is_claimed(u32 cpu)
 {
 	return running[cpu & (SFS_MAX_CPUS - 1)].rank == RANK_NONE;
 }
 
-/* Return true if @cpu runs a rank worse than @than, and in @rank which. What is
- * overdue is left alone: that is what bounds the ageing. */
+/* Return true if @cpu runs a rank worse than @than, and that rank in @rank. Overdue work is left
+ * alone: this bounds the ageing. */
 static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
 {
 	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
@@ -194,9 +192,9 @@ static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
 }
 
 /*
- * Claim the CPU that runs the worst rank, worse than @than, which @p may use.
- * Return it, or -1. This looks at every CPU: two words each, read by few and
- * written at switches only.
+ * Among the CPUs that @p may use, claim the one that runs the worst rank, if worse than @than.
+ * Return it, or -1. This looks at every CPU: two words each, with few readers, written at
+ * switches only.
  */
 __global_func s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32 than)
 {
@@ -215,7 +213,7 @@ __global_func s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32
 	return found >= 0 && claim_rank(found, worst) ? found : -1;
 }
 
-/* Return a CPU that @p, new or just woken up, may take from what runs there, or -1. */
+/* Claim a CPU that @p, new or just woken up, may preempt. Return it, or -1. */
 static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
 {
 	u32 rank;
@@ -235,11 +233,11 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 /* ------------------------------------------------------------------- queues */
 
 /*
- * Queue @p by its deadline. If it has just come (@arrives), it may preempt: then it
- * goes before all that wait, and the CPU that it has claimed looks at the queue. (Put
- * into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
- * 100 ms on 6.18.) Should another CPU take it first, that one keeps what it runs.
- * What a real-time task has displaced goes before all that wait as well.
+ * Queue @p by its deadline. If it has just arrived (@arrives), it may preempt: it then goes
+ * before all waiting tasks, and the CPU that it has claimed is kicked to look at the queue.
+ * (Inserted into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
+ * 100 ms on 6.18.) If another CPU takes it first, the claimed CPU keeps its task. A task
+ * displaced by a real-time task goes before all waiting tasks as well.
  */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags)
@@ -268,8 +266,8 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Return the queue whose head has the earlier deadline on @cpu, and that in
- * @deadline; 0 if both are empty. */
+/* Return the queue whose head has the earlier deadline on @cpu, and that deadline in @deadline; 0
+ * if both are empty. */
 static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 {
 	struct task_struct *shared = NULL, *pinned = NULL;
@@ -290,8 +288,8 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 }
 
 /*
- * Return true if somebody waits in rank order who has claimed a CPU, be it @cpu or another.
- * Keys are no more than days behind the clock otherwise.
+ * Return true if a task that has claimed a CPU, @cpu or another, waits in rank order. Other keys
+ * are at most days behind the clock.
  */
 __global_func bool claimer_waiting(s32 cpu)
 {
@@ -301,7 +299,7 @@ __global_func bool claimer_waiting(s32 cpu)
 	       time_before(deadline + PREEMPTS / 2, often.sharing_clock);
 }
 
-/* Return true if the first in rank order may surely run on @cpu. */
+/* Return true if @cpu can certainly run the first task in rank order. */
 __global_func bool ranked_head_waiting(s32 cpu)
 {
 	return own_queue_length(cpu, DSQ_RANKED_CPU(cpu)) || head_waits_for(DSQ_RANKED, cpu);
@@ -324,8 +322,8 @@ __global_func bool ranked_dispatch(s32 cpu)
 }
 
 /*
- * Give @cpu what has waited by rank since before ranks were given up: it is older than
- * all that waits in FILTER, and nothing joins it. Return true if there is something.
+ * Give @cpu ranked work that has waited since before ranks were given up. It is older than all
+ * work that waits in FILTER, and no new work joins it. Return true if there is some.
  */
 static bool ranked_dispatch_rest(s32 cpu)
 {
@@ -341,7 +339,7 @@ static bool ranked_keeps_cpu(struct task_ctx *tctx, const struct invocation *inv
 	return !ranked_first_queue(cpu, &deadline) || !time_before(deadline, tctx->queue_key);
 }
 
-/* Return true if the slice that @tctx's task was given by rank is used up. */
+/* Return true if the slice that @tctx's task got by rank is used up. */
 static bool ranked_slice_is_over(const struct task_ctx *tctx, const struct invocation *inv)
 {
 	return tctx->turn == TURN_RANKED && (!inv || inv->used_ns >= tctx->slice_end);
@@ -365,7 +363,8 @@ static void leave_present(struct task_ctx *tctx)
 	__sync_fetch_and_sub(&often.present, 1);
 }
 
-/* A present task has used @delta of CPU time: each of them is due its part of it. */
+/* A present task has used @delta of CPU time: advance the clock by the equal part of each present
+ * task. */
 static void advance_sharing_clock(const struct task_ctx *tctx, u64 delta)
 {
 	s64 present = often.present;

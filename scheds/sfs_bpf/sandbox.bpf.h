@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sandbox: the cgroup that a function runs in, and which tasks are functions.
- * The loader knows which cgroups are sandboxes, and puts their ids into a map;
- * a task belongs to the outermost one at or above its own cgroup, so that nobody gets out
- * of a sandbox by what is made below it, to whatever depth.
+ * The loader knows which cgroups are sandboxes, and puts their ids into a map.
+ * A task belongs to the outermost sandbox at or above its own cgroup. So no task escapes
+ * from a sandbox through cgroups made below it, at any depth.
  */
 #ifndef __SFS_SANDBOX_BPF_H
 #define __SFS_SANDBOX_BPF_H
 
-/* So deep a cgroup may be: a path of 4096 bytes has no more components. */
+/* Limit of a cgroup's depth: a path of 4096 bytes has no more components. */
 #define MAX_CGROUP_DEPTH	4096
 
 /*
  * @pointer, for reading numbers through it. Before Linux 7.0 the verifier searches the names of
- * all types several times for each pointer that is read from a structure that it trusts (see
- * __global_func); it does not search where it does not trust the structure. Not for what
- * sfs_cgroup_init() calls: Linux 6.18.15 refuses that program with such a cast in it ("verifier
- * bug: backtracking call unexpected regs", in mix_group_name()).
+ * all types several times for each pointer read from a structure that it trusts (see
+ * __global_func). It does not search if it does not trust the structure. Do not use this in
+ * functions that sfs_cgroup_init() calls: Linux 6.18.15 refuses that program with such a cast
+ * ("verifier bug: backtracking call unexpected regs", in mix_group_name()).
  */
 #define only_read(pointer)	bpf_core_cast(pointer, typeof(*(pointer)))
 
@@ -77,7 +77,7 @@ static struct invocation *sandbox_invocation(u64 id)
 	return sandbox ? &sandbox->inv : NULL;
 }
 
-/* Return true if @p was started while a scheduler before this one was loaded. */
+/* Return true if @p was started while an earlier scheduler was loaded. */
 static bool was_function(const struct task_struct *p)
 {
 	u32 i;
@@ -90,9 +90,9 @@ static bool was_function(const struct task_struct *p)
 }
 
 /*
- * Return true if @p works for a function: it is in a sandbox or, if none were
- * asked for, was started since load, or under a scheduler before. Kernel threads and the
- * loader never do.
+ * Return true if @p is a function task: it is in a sandbox or, if none were asked
+ * for, was started since load or under an earlier scheduler. Kernel threads and the
+ * loader are never function tasks.
  */
 static bool is_function(const struct task_struct *p, const struct task_ctx *tctx)
 {

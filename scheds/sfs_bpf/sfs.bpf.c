@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sfs: a sched_ext scheduler for machines that run serverless functions; the
- * kernel half. After SFS, "Smart OS Scheduling for Serverless Functions"
+ * sfs: a sched_ext scheduler for machines that run serverless functions: the
+ * kernel half. Based on SFS, "Smart OS Scheduling for Serverless Functions"
  * (Fu, Liu, Wang, Cheng, Chen; SC'22).
  *
- * This file has the callbacks in the order in which an invocation meets them:
+ * This file has the callbacks in the order in which they see an invocation:
  *
  *   fork -> init_task, enable
  *   wake -> select_cpu (an idle CPU takes it at once), runnable (the boundary),
@@ -12,25 +12,25 @@
  *   run  -> dispatch (kernel threads and daemons that have just woken up, then FILTER
  *           before FAIR, unless FAIR is due), running,
  *           tick (credit used up? FAIR due? FILTER waiting?), stopping (charge),
- *           cpu_release (a real-time task comes: elsewhere)
+ *           cpu_release (a real-time task takes the CPU: tasks go elsewhere)
  *   end  -> stopping (of the last thread)
  *
- * Their work is in one file for each idea:
+ * Each idea has a file of its own:
  *
- *   boundary    what begins an invocation: fork, exec, accept, ...
+ *   boundary    events that begin an invocation: fork, exec, accept, ...
  *   invocation  credit and demotion
- *   sandbox     whose tasks are functions
- *   function    the identity of a function, and what is published of it
+ *   sandbox     which tasks are functions
+ *   function    the identity of a function, and its published statistics
  *   filter, shard, fair, rank, prompt
  *               the queues: FILTER, its split on large machines, FAIR, the learned
  *               policy, daemons
  *   group, quota, hierarchy
- *               cpu.weight, cpu.max, and the cgroups that have them
+ *               cpu.weight, cpu.max, and the cgroups that set them
  *   share, evidence
- *               what each tenant is due, and which invocations are learned from
- *   guard       keeps clear of the kernel's watchdog
+ *               the share due to each tenant, and the invocations to learn from
+ *   guard       keeps waits clear of the kernel's watchdog
  *   queue, placement, telemetry, state
- *               who waits where, on which CPU, what is counted, what is shared
+ *               lengths of queues, choice of CPUs, counters, shared state
  *
  * The loader tunes S and switches the mode (userspace/scx_sfs).
  */
@@ -63,8 +63,8 @@ char _license[] SEC("license") = "GPL";
 
 /* ------------------------------------------------------------------- turns */
 
-/* @p works for another invocation than when it was last charged: what it has had
- * for the last one, in FILTER or in FAIR, is not held against this one. */
+/* @p works for another invocation than at its last charge. Its CPU time for the last
+ * one, in FILTER or in FAIR, does not count against this one. */
 static void forget_last_invocation(struct task_struct *p, struct task_ctx *tctx,
 				   const struct invocation *inv)
 {
@@ -83,7 +83,7 @@ static void charge_fair_turn(struct task_struct *p, struct task_ctx *tctx, u64 d
 		charge_outside(p, delta);
 }
 
-/* Charge @p for the CPU time that it has used since it was last charged. */
+/* Charge @p for its CPU time since the last charge. */
 static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
 {
 	u64 total = p->se.sum_exec_runtime;
@@ -113,7 +113,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		leave_demand(tctx);
 }
 
-/* Return whose turn @p gets if it is queued now. */
+/* Return the turn (enum turn) that @p gets if it is queued now. */
 static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 		     const struct invocation *inv)
 {
@@ -130,8 +130,8 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 	return has_credit(inv) && mode == SFS_MODE_FILTER ? TURN_FILTER : TURN_FAIR;
 }
 
-/* Return how long such a turn may be; @waiting tasks wait in FAIR, which matters to a FAIR one
- * alone. */
+/* Return the length of such a turn. @waiting tasks wait in FAIR, which matters only to a FAIR
+ * turn. */
 static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv,
 		   u32 waiting)
 {
@@ -146,8 +146,8 @@ static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocatio
 	return fair_turn_of(tctx, waiting);
 }
 
-/* Return the group whose quota keeps @p from running, or 0. What is on its way out
- * is let go: it may hold what others wait for. */
+/* Return the group whose used-up quota throttles @p, or 0. An exiting task is not
+ * throttled: it may hold something that others wait for. */
 static u64 out_of_quota(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (!tctx->limit || is_system(p) || (p->flags & PF_EXITING))
@@ -155,13 +155,13 @@ static u64 out_of_quota(const struct task_struct *p, const struct task_ctx *tctx
 	return throttled_by(tctx->limit);
 }
 
-/* Return the same if @p, which does not run, may be held back where it is. */
+/* Return the same if @p, which is not running, may be held back at this point. */
 static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	return tctx->may_be_held ? out_of_quota(p, tctx) : 0;
 }
 
-/* @p is about to run, without a queue, for a turn of that kind. Return how long it may be. */
+/* @p is about to run, without a queue, for a turn of kind @turn. Return its length. */
 static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
 		     const struct invocation *inv, u32 turn)
 {
@@ -174,7 +174,7 @@ static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
 	return turn_ns(turn, tctx, inv, 0);
 }
 
-/* Return true if something waits that @cpu should serve before functions. */
+/* Return true if work waits that @cpu should serve before functions. */
 static bool functions_come_second(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
@@ -183,13 +183,12 @@ static bool functions_come_second(s32 cpu, u64 now)
 }
 
 /*
- * Return true if @p has been taken off its CPU in the middle of its turn, by
- * somebody who goes first, and should go on afterwards. (What waits in a queue
- * already stays behind those before it there: it comes here again whenever somebody gives
- * it another nice value or other CPUs.) Ranked work should not, if a
- * CPU has been claimed and not been given up yet: it may be this one. The kick for it, and
- * what makes note of the claim, are gone if the CPU had a tick and somebody in its local
- * queue in between: then dispatch() has not been asked.
+ * Return true if @p was preempted in the middle of its turn, by work that goes first, and
+ * should resume afterwards. (A task that already waits in a queue stays behind the tasks
+ * before it: it comes here again at each change of its nice value or affinity.) Ranked work
+ * does not resume while a claim of a CPU is pending: it may be this CPU. The kick for the
+ * claim, and the note of it, are lost if the CPU had a tick and a task in its local queue in
+ * between, because dispatch() is not called then.
  */
 static bool is_interrupted(const struct task_struct *p, const struct task_ctx *tctx,
 			   const struct invocation *inv, u32 turn, u64 enq_flags)
@@ -206,11 +205,11 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
 }
 
 /*
- * Return true if @p, which was interrupted, goes on on its CPU as soon as who has done that
- * gives it back. Not if others wait that go before it, too: the kernel picks what is in the
- * local queue before it asks dispatch(), so it would have the CPU for an instant between
- * each two of them, or until the next tick. Nor if another CPU idles, which would not look
- * there, or if a whole turn of FAIR comes first. It waits first in line for any CPU then.
+ * Return true if @p, which was interrupted, resumes on its CPU as soon as the task that
+ * preempted it gives the CPU back. Not if more tasks wait that go before @p: the kernel picks
+ * from the local queue before it calls dispatch(), so @p would run for an instant between
+ * each two of them, or until the next tick. Not if another CPU is idle, since it would not
+ * look there, nor if a whole FAIR turn comes first. @p then waits first in line for any CPU.
  */
 static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
 {
@@ -225,8 +224,8 @@ static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *
 
 /* ------------------------------------------------------------------ wake-up */
 
-/* Return true if the task is new and no function: what a container runtime starts for one
- * is in every request's way that starts a sandbox. */
+/* Return true if the task is new and not a function. A container runtime starts such tasks
+ * for a function, and every request that starts a sandbox waits for them. */
 static bool serves_functions(const struct task_struct *p, const struct task_ctx *tctx,
 			     bool is_new)
 {
@@ -246,10 +245,10 @@ static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx 
 }
 
 /*
- * Give @p, a kernel thread or a thread of the loader, the idle @cpu. Something else may begin to
- * run there first, and a system call need not be preemptible: what waits in the local queue then
- * waits for its end, beside idle CPUs. (Seen: 8 ms, while a process with many connections
- * exited.) So @p goes into the queue at which every CPU looks first.
+ * Give @p, a kernel thread or a thread of the loader, the idle @cpu. Another task may begin to
+ * run there first, and a system call may not be preemptible: a task in the local queue then
+ * waits for its end, while other CPUs idle. (Seen: 8 ms, while a process with many connections
+ * exited.) So @p goes into the queue that every CPU looks at first.
  */
 static void place_system(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 slice)
 {
@@ -258,8 +257,8 @@ static void place_system(struct task_struct *p, struct task_ctx *tctx, s32 cpu, 
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* An idle CPU takes @p at once, also from a waker that says that it is about to sleep: a
- * function may well keep its CPU for the rest of its credit. */
+/* An idle CPU takes @p at once, even if the waker says that it is about to sleep: a function
+ * may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -290,7 +289,7 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	return cpu;
 }
 
-/* @p is there to be run: its tenant, FILTER's demand and the sharing clock count it. */
+/* @p is runnable: count it in its tenant, FILTER's demand and the sharing clock. */
 static void join_runnable(struct task_struct *p, struct task_ctx *tctx,
 			  const struct invocation *inv)
 {
@@ -304,7 +303,7 @@ static void join_runnable(struct task_struct *p, struct task_ctx *tctx,
 		join_present(tctx);
 }
 
-/* The task wants no CPU, or may have none. */
+/* The task is no longer runnable, or is parked. */
 static void leave_runnable(struct task_ctx *tctx)
 {
 	leave_demand(tctx);
@@ -316,9 +315,9 @@ static void leave_runnable(struct task_ctx *tctx)
 }
 
 /*
- * @p is on its way to a CPU that idled when select_cpu() chose it. That does not lock the run
- * queue: something may have begun to run there since. It gives the CPU back if @p is in the local
- * queue and goes before it. What every CPU may take gets another one.
+ * @p is on its way to a CPU that was idle when select_cpu() chose it. select_cpu() does not lock
+ * the run queue, so another task may have begun to run there since. That task gives the CPU back
+ * if @p is in the local queue and goes before it. If every CPU may take @p, it gets another one.
  */
 static void look_who_came_first(const struct task_struct *p, struct task_ctx *tctx)
 {
@@ -339,7 +338,7 @@ static void look_who_came_first(const struct task_struct *p, struct task_ctx *tc
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* @p wants to run: a new invocation, a return from I/O, or only a change of its
+/* @p becomes runnable: a new invocation, a return from I/O, or only a change of its
  * attributes (only a return from I/O comes with SCX_ENQ_WAKEUP). */
 void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 {
@@ -365,10 +364,10 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Give @p a CPU at once: if it may use several, one that runs FAIR work rather
- * than one that runs FILTER work. That one is kicked, and every CPU looks at this
- * queue first. (Put into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was
- * seen to wait until the turn there was over, 6 ms at the median, on 6.18.)
+ * Give @p a CPU at once. If it may use several, a CPU that runs FAIR work is preferred
+ * to one that runs FILTER work. That CPU is kicked, and every CPU looks at this queue
+ * first. (In that CPU's local queue, with SCX_ENQ_PREEMPT, @p was seen to wait until the
+ * running turn was over, 6 ms at the median, on 6.18.)
  */
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
@@ -394,24 +393,23 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* Give this CPU a kernel thread that waits for one that was kicked. Return true if
- * there is one. */
+/* Give this CPU a kernel thread that waits for a kicked CPU. Return true if there is
+ * one. */
 static bool system_dispatch(void)
 {
 	return queue_length(DSQ_SYSTEM) && scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0);
 }
 
-/* Return true if the task has just come, or come back from a sleep: it has not been
- * taken off a CPU. */
+/* Return true if the task is new or has woken up, and was not taken off a CPU. */
 static bool arrives(const struct task_ctx *tctx, u64 enq_flags)
 {
 	return (enq_flags & SCX_ENQ_WAKEUP) || tctx->stopped_on < 0;
 }
 
 /*
- * dispatch() has left @p undecided, since its group had no quota, and its CPU is on its
- * way to idle (SCX_ENQ_LAST). If the group has got quota in between, @p waits in a queue
- * like others, and the CPU must look at it.
+ * dispatch() has made no decision about @p, because its group had no quota, and its CPU
+ * is about to idle (SCX_ENQ_LAST). If the group has got quota in between, @p waits in a
+ * queue like other tasks, and the CPU must look at it.
  */
 static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
 {
@@ -420,10 +418,10 @@ static void look_again_for_last(const struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * @p, which was interrupted, goes on on its CPU. A short turn goes before all that it has
- * itself displaced, on whatever CPU is free first: in the local queue no idle one would find
- * it. If only its own may run it, it waits there, unless somebody waits first there, and if the
- * kernel has picked from that queue already, without asking dispatch(), running() makes that one
+ * @p, which was interrupted, resumes on its CPU. A short turn goes before all tasks that it has
+ * displaced, on the first free CPU: in the local queue no idle CPU would find it. A pinned task
+ * waits in the local queue of its CPU, unless another one waits first there. If the kernel has
+ * already picked from that queue, without calling dispatch(), running() makes the picked task
  * give the CPU back.
  */
 static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
@@ -461,7 +459,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 		return;
 	}
-	note_waits_no_more(tctx);	/* where it waited, if this is a change of its attributes */
+	note_waits_no_more(tctx);	/* it was in a queue if only its attributes change */
 	note_first_no_more(tctx);
 	restore_vtime(p, tctx);
 	inv = lookup_invocation(p, tctx);
@@ -470,7 +468,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	interrupted = !parked && is_interrupted(p, tctx, inv, turn, enq_flags);
 
 	if (parked) {
-		leave_runnable(tctx);	/* or overload would not end while it waits */
+		leave_runnable(tctx);	/* else overload would not end while it waits */
 		park(p, tctx, parked, enq_flags, now);
 	} else if (interrupted && resumes_at_once(p, tctx, now)) {
 		tctx->queued_at = 0;
@@ -508,8 +506,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 /* ---------------------------------------------------------------------- run */
 
 /*
- * @p begins a turn on its CPU; @fair tells whether it is in FAIR's name. FILTER must wait
- * for its end if dispatch() has chosen it for that, or if it is no function and they have
+ * @p begins a turn on its CPU; @fair tells whether it is a FAIR turn. FILTER must wait for
+ * its end if dispatch() has chosen it as due, or if @p is not a function and such tasks have
  * not had their part of this CPU.
  */
 static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
@@ -531,14 +529,14 @@ static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
 		scx_bpf_task_set_slice(p, due_turn_ns(tctx));
 }
 
-/* Let @prev go on for another turn without a context switch. */
+/* Let @prev run for another turn without a context switch. */
 static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 			 const struct invocation *inv, u32 turn, struct cpu_ctx *cctx)
 {
 	s32 cpu = scx_bpf_task_cpu(prev);
 
 	if (first_waiting(cctx))
-		return;		/* without a slice @prev is queued, and that one picked */
+		return;		/* without a slice @prev is queued and the first picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
 	cctx->dispatch_called = false;
@@ -550,7 +548,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	tctx->outranked = false;
 }
 
-/* Nothing else is there for @prev's CPU: it goes on, whatever it is. Left undecided, it
+/* @prev's CPU has no other work: @prev goes on, whatever it is. Without a decision it
  * would be queued and its CPU would go idle. */
 static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
 		      const struct invocation *inv, struct cpu_ctx *cctx)
@@ -565,8 +563,8 @@ static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
 	keep_running(prev, tctx, inv, turn == TURN_SYSTEM ? TURN_FAIR : turn, cctx);
 }
 
-/* Return true if @prev, which has used up its turn, is no function, and is the first of
- * those, which have not had their part of @cpu yet. */
+/* Return true if @prev, which has used up its turn, is not a function and comes before the
+ * other such tasks, and these have not had their part of @cpu yet. */
 static bool outside_keeps_cpu(struct task_struct *prev, const struct task_ctx *tctx,
 			      struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
@@ -574,7 +572,7 @@ static bool outside_keeps_cpu(struct task_struct *prev, const struct task_ctx *t
 	       comes_before_outside(fair_vtime_of(prev, tctx, fair_waiting()), cpu);
 }
 
-/* Return true if @prev is FILTER work that nothing but FAIR's bound may stop. */
+/* Return true if @prev is FILTER work that only FAIR's bound may stop. */
 static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocation *inv, s32 cpu)
 {
 	if (tctx->turn != TURN_FILTER || !has_credit(inv) || mode != SFS_MODE_FILTER ||
@@ -583,16 +581,16 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 	return !tctx->yielded || !filter_waiting(cpu);
 }
 
-/* Where a task goes whose group has quota again. */
+/* Where a task goes when its group has quota again. */
 struct release {
 	u64 dsq;
-	u64 vtime;	/* its place there, if @ordered */
-	u64 slice_ns;	/* 0: it stays parked, for the group of @dsq's */
-	bool ordered;	/* by vtime, not by arrival */
+	u64 vtime;	/* its place there, if `ordered` */
+	u64 slice_ns;	/* 0: it stays parked, in `dsq` of another group */
+	bool ordered;	/* by `vtime`, not by arrival */
 	s32 pinned;	/* the one CPU that may run it, or -1 */
 };
 
-/* @tctx's turn is in FILTER, in rank order or in FAIR: set what of @to that says. */
+/* Set queue and place in @to for @tctx's turn: in FILTER, in rank order or in FAIR. */
 static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
 			    struct release *to)
 {
@@ -611,10 +609,10 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 	}
 }
 
-/* Make @p, whose group has quota again, runnable, and say in @to where it belongs. */
+/* @p's group has quota again. Make @p runnable, and set in @to where it goes. */
 static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct release *to, u64 now)
 {
-	u64 other = must_park(p, tctx);	/* a group above may have used up its own */
+	u64 other = must_park(p, tctx);	/* a group above may have used up its quota */
 	struct invocation *inv;
 
 	if (other) {
@@ -633,10 +631,10 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	note_starving(p, tctx, now);
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
-	note_waiting(tctx, to->dsq);	/* should the move fail, until it runs */
+	note_waiting(tctx, to->dsq);	/* if the move fails, until it runs */
 }
 
-/* The same apart from the loop that asks for it. Return false if nothing is known of @p. */
+/* The same, verified apart from the caller's loop. Return false if @p has no context. */
 __global_func bool plan_release_once(struct task_struct *p __arg_trusted,
 				       struct release *to __arg_nonnull, u64 now)
 {
@@ -650,7 +648,7 @@ __global_func bool plan_release_once(struct task_struct *p __arg_trusted,
 	return true;
 }
 
-/* Queue a task whose group has quota again where it belongs. See relieve_filter()
+/* Move a parked task whose group has quota again to its queue. See relieve_filter()
  * about the race. */
 static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
@@ -669,16 +667,16 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	} else {
 		scx_bpf_dsq_move(it, p, to.dsq, 0);
 	}
-	note_pinned(to.pinned);	/* not before: no run queue is locked here */
+	note_pinned(to.pinned);	/* after the move: no run queue is locked here */
 	kick_idle_cpu(p, to.pinned);
 }
 
-/* Let the tasks of group @id go on, which has quota again, until the time is @until. */
+/* Release the tasks of group @id, which has quota again; stop at the time @until. */
 __global_func int release_group(u64 id, u64 until)
 {
 	struct task_struct *p;
 
-	bpf_rcu_read_lock();	/* to 6.16 the timer is as sleepable as what set it up */
+	bpf_rcu_read_lock();	/* up to 6.16 a timer is as sleepable as its creator */
 	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
 		u64 now = clock_now();
 
@@ -690,7 +688,7 @@ __global_func int release_group(u64 id, u64 until)
 	return 0;
 }
 
-/* Return true if something waits in the queues of @cpu's own. */
+/* Return true if tasks wait in @cpu's own queues. */
 static bool own_waiting(s32 cpu, struct cpu_ctx *cctx)
 {
 	if (!cctx->may_have_own)
@@ -702,15 +700,15 @@ static bool own_waiting(s32 cpu, struct cpu_ctx *cctx)
 	return false;
 }
 
-/* Return true if nothing waits in FILTER, but for what @cpu alone may run. */
+/* Return true if FILTER is empty, except for tasks pinned to @cpu. */
 static bool filter_is_empty(s32 cpu)
 {
 	return !shards_waiting(cpu) &&
 	       (policy != SFS_POLICY_LEARNED || !queue_length(DSQ_RANKED));
 }
 
-/* Return the FAIR queue that must get @cpu now (fair_due_queue()). The look at its heads is
- * dear, and a bound of tenths of a second leaves room: one in a ms is enough. */
+/* Return the FAIR queue that must get @cpu now (fair_due_queue()). A look at the heads is
+ * expensive, and a bound of tenths of a second leaves room: one look per ms is enough. */
 static u64 look_for_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
 {
 	u64 due;
@@ -723,8 +721,8 @@ static u64 look_for_due(s32 cpu, struct cpu_ctx *cctx, u64 now)
 	return due;
 }
 
-/* What waits at the head of FILTER for @cpu, or by rank, and must go to FAIR, does so; what is
- * at the head of that, of a tenant in debt, goes behind others. */
+/* Move work that must go to FAIR there, from the head of FILTER for @cpu and of the ranked
+ * queue. At the head of FAIR, put work of a tenant in debt behind other work. */
 static void relieve_queues(s32 cpu, u64 now)
 {
 	bool late = loader_is_late(now);
@@ -741,8 +739,8 @@ static void relieve_queues(s32 cpu, u64 now)
 		put_debtors_back(DSQ_FAIR_CPU(cpu), now);
 }
 
-/* A CPU is about to idle, since nothing is counted that it could do. It asks the kernel itself
- * before that: a count that is wrong must idle no CPU beside work that waits. */
+/* A CPU is about to idle, because no work for it is counted. It asks the kernel first: a wrong
+ * count must not let a CPU idle while work waits. */
 __global_func int take_uncounted(void)
 {
 	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) || scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
@@ -750,7 +748,7 @@ __global_func int take_uncounted(void)
 	       scx_bpf_dsq_move_to_local(DSQ_RANKED, 0) || scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
 }
 
-/* @cpu needs work; @prev is what it has run, if that still wants to run. */
+/* @cpu needs work. @prev, which it has run, may still be runnable. */
 void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tctx = NULL;
@@ -832,8 +830,8 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 /*
- * Return true if what now begins to run on @cpu, in FAIR's name if @fair, was picked from the
- * local queue though dispatch() would have chosen another: it was not asked.
+ * Return true if the task that now begins to run on @cpu, for a FAIR turn if @fair, was picked
+ * from the local queue without a call of dispatch(), which would have chosen another one.
  */
 static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 {
@@ -847,8 +845,8 @@ static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
 }
 
-/* The kernel takes each CPU for idle when a scheduler is loaded, until it has been so once.
- * One that is busy then would be given a task to wait for the next tick. */
+/* At load the kernel considers each CPU idle until it has been idle once. A busy CPU would be
+ * given a task, which would wait for the next tick. */
 static void note_first_run(struct cpu_ctx *cctx, s32 cpu)
 {
 	if (cctx->has_run)
@@ -857,7 +855,7 @@ static void note_first_run(struct cpu_ctx *cctx, s32 cpu)
 	scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* @p gets its CPU. */
+/* @p begins to run. */
 void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -878,7 +876,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	else if (cctx->is_short_turn && queue_length(DSQ_SYSTEM))
-		kick_for(DSQ_SYSTEM);	/* who was to have this CPU may find another that idles */
+		kick_for(DSQ_SYSTEM);	/* the task meant for this CPU may find an idle one */
 	if (!tctx)
 		return;
 
@@ -900,8 +898,8 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		hold_back(p, tctx);
 }
 
-/* Return true if @p, which runs on @cpu, must give it up before its slice ends. What waits
- * in the local queue is found by no idle CPU: then @p goes to one. */
+/* Return true if @p, which runs on @cpu, must give it up before its slice ends. No idle CPU
+ * finds a task that waits in the local queue, so @p goes to an idle CPU instead. */
 static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tctx,
 			 const struct invocation *inv, struct cpu_ctx *cctx, s32 cpu, u64 now)
 {
@@ -923,7 +921,7 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 	       (filter_waiting(cpu) || ranked_head_waiting(cpu));
 }
 
-/* Charge @p, which runs on @cpu, and end its turn if somebody else should have the CPU. */
+/* Charge @p, which runs on @cpu, and end its turn if another task should have the CPU. */
 static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx,
 			s32 cpu, u64 now)
 {
@@ -931,7 +929,7 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 
 	charge(p, tctx, inv);
 	if (!tctx->tenant)
-		join_runnable(p, tctx, inv);	/* its sandbox may be known since it woke up */
+		join_runnable(p, tctx, inv);	/* its sandbox may be known only now */
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
 	if (turn_is_over(p, tctx, inv, cctx, cpu, now) || must_park(p, tctx))
@@ -945,10 +943,10 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 }
 
 /*
- * Each busy CPU looks once a tick at what events alone cannot see: credit that
- * several threads spend at the same time, the wait of FAIR's and of FILTER's
- * head, and work that waits although a CPU is idle or runs FAIR, because the
- * kick for it has been lost in a race.
+ * Once a tick, each busy CPU checks for conditions that no event reports: credit
+ * that several threads use at the same time, the wait of FAIR's and of FILTER's
+ * head, and work that waits although a CPU is idle or runs FAIR work, because a
+ * race has lost the kick for it.
  */
 void BPF_STRUCT_OPS(sfs_tick, struct task_struct *p)
 {
@@ -977,7 +975,7 @@ static void leave_for_good(struct task_struct *p, struct task_ctx *tctx, struct 
 	leave_invocation(p, tctx, inv);
 }
 
-/* @p leaves its CPU; @runnable tells whether it wants it back. */
+/* @p leaves its CPU; @runnable tells whether it is still runnable. */
 void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -1013,8 +1011,8 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 }
 
 /*
- * A task of a higher class takes @cpu. What it has displaced, and what waited in the local
- * queue, goes back into queues at which other CPUs look.
+ * A task of a higher scheduling class takes @cpu. The task that it displaces, and tasks in the
+ * local queue, go back into queues that other CPUs look at.
  */
 void BPF_STRUCT_OPS(sfs_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
@@ -1028,7 +1026,7 @@ void BPF_STRUCT_OPS(sfs_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 	cctx->in_release = false;
 }
 
-/* @cpu is ours again. */
+/* @cpu is back under this scheduler. */
 void BPF_STRUCT_OPS(sfs_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
@@ -1037,7 +1035,7 @@ void BPF_STRUCT_OPS(sfs_cpu_acquire, s32 cpu, struct scx_cpu_acquire_args *args)
 		cctx->is_taken = false;
 }
 
-/* @p no longer wants to run. */
+/* @p is no longer runnable. */
 void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -1049,7 +1047,7 @@ void BPF_STRUCT_OPS(sfs_quiescent, struct task_struct *p, u64 deq_flags)
 	leave_runnable(tctx);
 }
 
-/* @from yields: it goes behind those that wait in its queue. */
+/* @from yields: it goes behind the tasks waiting in its queue. */
 bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(from);
@@ -1064,8 +1062,8 @@ bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
 
 /* -------------------------------------------------------------- life of tasks */
 
-/* Make @p's context. Without memory for one the fork still succeeds, unless a quota holds for
- * @p: what has no context cannot be held back. */
+/* Create @p's context. Without memory for it the fork still succeeds, unless @p is under a
+ * quota: a task without a context cannot be throttled. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
@@ -1081,7 +1079,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 	tctx->found_at_load = !args->fork && was_function(p);
 	tctx->forked = args->fork || tctx->found_at_load;
 	if (unit == SFS_UNIT_CGROUP)
-		return 0;	/* it joins its sandbox when it first runs */
+		return 0;	/* it joins its sandbox when first runnable */
 
 	bpf_rcu_read_lock();
 	inv = lookup_invocation(p, tctx);
@@ -1091,8 +1089,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 	return 0;
 }
 
-/* A fork that came to nothing takes its thread off the count again, and so does what has
- * ended in another scheduling class. What is alive goes on under the next scheduler. */
+/* A failed fork takes its thread off the count again, and so does a task that has ended in
+ * another scheduling class. A live task goes on under the next scheduler. */
 void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -1108,7 +1106,7 @@ void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_a
 		leave_for_good(p, tctx, inv);
 }
 
-/* @p comes under this scheduler. */
+/* @p joins this scheduler. */
 void BPF_STRUCT_OPS(sfs_enable, struct task_struct *p)
 {
 	scx_bpf_task_set_dsq_vtime(p, fair_vtime_now);
@@ -1139,7 +1137,7 @@ void BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_exit, struct cgroup *cgrp)
 	scx_bpf_destroy_dsq(DSQ_PARKED(id));
 }
 
-/* Without a context a task stays where no quota holds for it. */
+/* A task without a context cannot move to where a quota applies. */
 s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_cgroup_prep_move, struct task_struct *p, struct cgroup *from,
 			     struct cgroup *to)
 {
@@ -1182,8 +1180,8 @@ static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	return false;
 }
 
-/* Move one task from FAIR to FILTER, if it has credit. A task that another CPU
- * takes just now runs for a FAIR slice in FILTER's name, within its credit. */
+/* Move one task from FAIR to FILTER, if it has credit. If another CPU takes the task
+ * just now, it runs for a FAIR slice that counts as FILTER's, within its credit. */
 static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
@@ -1204,7 +1202,7 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 	return false;
 }
 
-/* Move tasks from one shard to FAIR, a batch at most. Return how many. */
+/* Move at most SWITCH_BATCH tasks from one shard to FAIR. Return their number. */
 __global_func u32 move_shard_to_fair(u32 shard)
 {
 	struct task_struct *p;
@@ -1247,10 +1245,10 @@ static u32 move_backlog_to_filter(u64 now)
 }
 
 /*
- * Switch the mode and take the backlog along; the loader runs this. The mode
- * goes first: what is queued from then on is queued where it belongs, and the
- * backlog can only shrink. Tasks that are pinned stay where they are: each has
- * a queue of its own CPU, which serves it in either mode.
+ * Switch the mode and move the backlog; the loader runs this. The mode changes
+ * first: from then on tasks are queued where they belong, and the backlog can
+ * only shrink. Pinned tasks stay where they are: each waits in a queue of its own
+ * CPU, which serves it in either mode.
  */
 SEC("syscall")
 int switch_mode(struct sfs_mode_switch *arg)
@@ -1276,8 +1274,8 @@ int switch_mode(struct sfs_mode_switch *arg)
 
 /* ------------------------------------------------------------------- hints */
 
-/* Apply the hints in the map `hints`; the loader runs this. What waits in FAIR
- * and has been given credit goes to FILTER. */
+/* Apply the hints in the map `hints`; the loader runs this. Tasks that wait in FAIR
+ * and have got credit go to FILTER. */
 SEC("syscall")
 int apply_hints(struct sfs_hint_batch *arg)
 {

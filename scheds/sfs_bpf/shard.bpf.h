@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shards: FILTER split by last-level cache. One queue is one lock and a few cache
- * lines that all CPUs share, which hundreds of them do not bear. With one shard, the
- * default on machines that do, FILTER is one queue and this file adds nothing.
+ * Shards: FILTER split by last-level cache. One queue is one lock and a few cache lines that all
+ * CPUs share, which does not scale to hundreds of CPUs. With one shard, the default on smaller
+ * machines, FILTER is one queue and this file adds nothing.
  *
- * A CPU serves its own shard first. At each dispatch it also looks at one other, in
- * rotation, and serves that if its head came SHARD_LAG_NS before the own one. So
- * FILTER as a whole is first in, first out but for that lag, and for what a CPU serves
- * until its rotation comes round; with two shards there is nothing but the lag. A CPU
- * whose own shard is empty takes from any. docs/simulation.md has figures.
+ * A CPU serves its own shard first. At each dispatch it also looks at one other shard, in
+ * rotation, and serves that one if its head came SHARD_LAG_NS before the head of the CPU's own
+ * shard. So FILTER as a whole is first-in-first-out, except for that lag and for the tasks that a
+ * CPU serves until its rotation comes round. With two shards only the lag remains. A CPU whose
+ * own shard is empty takes from any shard. docs/simulation.md has figures.
  */
 #ifndef __SFS_SHARD_BPF_H
 #define __SFS_SHARD_BPF_H
 
-/* So much later than the head of another shard may the head of the own have come,
- * and still go first: a fraction of what most invocations need, and more than two
- * CPUs' clocks differ by. */
+/* The head of a CPU's own shard goes first even if it came later than another shard's head by up
+ * to this much. This is a fraction of what most invocations need, and more than the difference
+ * between two CPUs' clocks. */
 #define SHARD_LAG_NS	(2 * NSEC_PER_MSEC)
 
 #define DSQ_FILTER_SHARD(shard)	(DSQ_FILTER | (shard))
 
-/* The shard of each CPU: by the loader, before load. */
+/* The shard of each CPU; set by the loader before load. */
 const volatile u8 cpu_shards[SFS_MAX_CPUS];
 
 static u32 shard_of(s32 cpu)
@@ -28,17 +28,17 @@ static u32 shard_of(s32 cpu)
 	return nr_shards > 1 ? cpu_shards[cpu & (SFS_MAX_CPUS - 1)] : 0;
 }
 
-/* Return the next of the shards but @own in @cctx's rotation. Two CPUs may count at
- * the same time: that one shard is then looked at twice costs nothing. */
+/* Return the next shard other than @own in @cctx's rotation. Two CPUs may count at the same time.
+ * One shard is then looked at twice, which costs nothing. */
 static u32 next_other_shard(struct cpu_ctx *cctx, u32 own)
 {
 	return (own + 1 + cctx->shards_seen++ % (nr_shards - 1)) % nr_shards;
 }
 
 /*
- * Return the shard in which @p is to wait: that of its CPU, where its data may be, or
- * another if fewer wait there (all that one process forks would be in one, otherwise).
- * What may not run everywhere stays close to the CPUs where it may.
+ * Return the queue of the shard in which @p is to wait: the shard of its CPU, where its data may
+ * be, or another one if fewer tasks wait there (otherwise all children of one process would be in
+ * one shard). A task that may not run everywhere stays close to the CPUs that it may use.
  */
 static u64 shard_queue_for(const struct task_struct *p)
 {
@@ -56,7 +56,7 @@ static u64 shard_queue_for(const struct task_struct *p)
 	return DSQ_FILTER_SHARD(own);
 }
 
-/* Return true if something waits in any shard. */
+/* Return true if a task waits in any shard. */
 static bool shards_waiting(s32 cpu)
 {
 	u32 i, own = shard_of(cpu);
@@ -72,7 +72,8 @@ static bool shards_waiting(s32 cpu)
 	return false;
 }
 
-/* Return when the head of @dsq was queued, or the end of time if it is empty. */
+/* Return the time at which the head of @dsq was queued, or the latest possible time if it is
+ * empty. */
 static u64 head_queued_at(u64 dsq)
 {
 	struct task_struct *p = first_of(dsq);
@@ -81,7 +82,7 @@ static u64 head_queued_at(u64 dsq)
 	return tctx ? tctx->queued_at : ~0ULL;
 }
 
-/* Return the shard's queue that @cpu serves first. */
+/* Return the queue of the shard that @cpu serves first. */
 static u64 first_shard_queue(s32 cpu, struct cpu_ctx *cctx)
 {
 	u32 own = shard_of(cpu), other;
@@ -98,8 +99,8 @@ static u64 first_shard_queue(s32 cpu, struct cpu_ctx *cctx)
 	return DSQ_FILTER_SHARD(other);
 }
 
-/* Give @cpu the first task of any shard but @first that it may run. Return true if
- * there is one. */
+/* Give @cpu the first task that it may run from any shard but @first. Return true if there is
+ * one. */
 static bool take_from_any_shard(s32 cpu, u64 first)
 {
 	u32 i, own = shard_of(cpu);

@@ -1,68 +1,68 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Share: no tenant gets more than its part of the machine by what it does itself.
+ * Share: no tenant gets more than its part of the machine through its own actions.
  *
  * A boundary is cheap to make: a tenant can fork, connect to itself, or sleep for a
- * moment as often as it likes, and each gives it fresh credit, which FILTER honours before
- * all that waits in FAIR. So credit orders what a tenant is due, and adds nothing to it:
- * each tenant has a bucket of tokens. It fills with the CPU time that is due to it by
- * cpu.weight, and empties by what it uses, in whatever queue. With none left it is in debt:
- * its invocations run in FAIR, behind those of tenants that are not, until it is paid. Where
- * nobody waits, that makes no difference.
+ * moment as often as it likes. Each boundary gives it fresh credit, and FILTER runs before
+ * FAIR. So credit only orders the CPU time that a tenant is due, and adds nothing to it:
+ * each tenant has a bucket of tokens. The bucket fills with the CPU time that the tenant is
+ * due by cpu.weight, and empties by the CPU time that it uses, in any queue. A tenant without
+ * tokens is in debt: its invocations run in FAIR, behind those of tenants without debt, until
+ * the debt is paid. If nobody waits, that makes no difference.
  *
- * The tenant is the sandbox, or where none were asked for, the control group of the CPU
- * controller. Groups that it makes below itself share its bucket. The root group has none:
- * what runs there is the machine's.
+ * The tenant is the sandbox or, if none were asked for, the control group of the CPU
+ * controller. Groups that a tenant makes below itself share its bucket. The root group has
+ * no bucket: its tasks belong to the machine.
  *
- * What is due: a clock of processor sharing advances, with each CPU time that a function uses,
- * by that time divided by the weights of all tenants that have something to run. What one of
- * them cannot use (it has fewer tasks than it is due CPUs) goes to the others.
+ * CPU time due: when a function uses CPU time, a clock of processor sharing advances by that
+ * time divided by the weights of all tenants with runnable tasks. If a tenant cannot use its
+ * part (it has fewer tasks than it is due CPUs), the rest goes to the others.
  */
 #ifndef __SFS_SHARE_BPF_H
 #define __SFS_SHARE_BPF_H
 
-/* A bucket holds so much of what is due, in time, so that turns of some ms and the tick do
- * not matter; and for a tenant that is due less than one CPU, what so many credits take
- * beyond that: its function runs on one CPU until it is demoted. */
+/* A bucket holds what a tenant is due in SHARE_SAVED_NS, so that turns of some ms and the tick
+ * do not matter. If the tenant is due less than one CPU, the bucket holds the CPU time that
+ * SHARE_CREDITS credits take beyond their share, if that is more: its function runs on one CPU
+ * until it is demoted. */
 #define SHARE_SAVED_NS		(25 * NSEC_PER_MSEC)
 #define SHARE_CREDITS		4
 
-/* So much debt, in CPU time, is remembered, or of each CPU that is due if that is more: what a
- * few turns on many CPUs at once come to. */
+/* Limit of remembered debt, in ns of CPU time, for each CPU due if that is more than one. A few
+ * turns on many CPUs at once come to this. */
 #define SHARE_DEBT_NS		(100 * NSEC_PER_MSEC)
 
-/* Of 64 parts of what is used one is free. Sums of what is due and used at different times
- * are off by a few ms in either direction, and a full bucket forgets the one: without this
- * all would be in debt in the end. */
+/* One part in 64 of the used CPU time is free. Sums of time due and time used, taken at
+ * different moments, are off by a few ms in either direction. A full bucket forgets one of
+ * the directions: without this, all tenants would end up in debt. */
 #define SHARE_FREE_SHIFT	6
 
-/* How long a tenant in debt may wait in FAIR before FILTER waits for it like for others
- * there. */
+/* Wait in FAIR after which FILTER waits for a tenant in debt as it does for others in FAIR. */
 #define SHARE_PATIENCE_NS	NSEC_PER_SEC
 
-/* So long after a tenant was in debt, heads of queues are looked at for those of some. */
+/* How long after a debt the heads of queues are still checked for tenants in debt. */
 #define SHARE_MEMORY_NS		(100 * NSEC_PER_MSEC)
 
-/* So few tasks of a tenant all have a turn soon. Of more than that, each has one of a tick or
- * more. */
+/* Up to SHARE_FEW tasks of a tenant all get a turn soon. With more tasks, a turn may be
+ * shorter, but not below a tick. */
 #define SHARE_FEW		32
 #define SHARE_LEAST_TURN_NS	(4 * NSEC_PER_MSEC)
 
-/* A turn ends at a tick: so much later than it should, at most. */
+/* A turn ends at a tick: at most this much too late. */
 #define SHARE_TICK_NS		(4 * NSEC_PER_MSEC)
 
-/* A tenant's line may be so many turns ahead, beyond those of its tasks. */
+/* How many turns a tenant's line may be ahead, beyond the turns of its tasks. */
 #define SHARE_TURNS_AHEAD	2
 
-/* More of the clock than this is due to nobody at once: a product of it and of the highest
- * weight fits. */
+/* Limit of the clock time that is due to a tenant at once: its product with the highest
+ * weight fits into a u64. */
 #define SHARE_CLOCK_MOST	(8 * NSEC_PER_SEC)
 
 /* Each on its own cache line, as in `often`. */
 static struct {
-	/* CPU time that FAIR_WEIGHT has been due. */
+	/* CPU time that was due to a weight of FAIR_WEIGHT. */
 	volatile u64 clock __attribute__((aligned(64)));
-	/* Sum of the weights of the tenants that have something to run. */
+	/* Sum of the weights of the tenants with runnable tasks. */
 	volatile s64 weight __attribute__((aligned(64)));
 	/* When a tenant was last seen in debt. */
 	volatile u64 debt_at __attribute__((aligned(64)));
@@ -81,8 +81,8 @@ static u64 tenant_of(struct task_struct *p, const struct task_ctx *tctx)
 	return g && g->parent ? g->tenant : 0;
 }
 
-/* Return a number for what the platform calls @p's tenant, where no sandboxes were asked for:
- * the path of its group. 0: it has none. */
+/* Return a number for the platform's name of @p's tenant when no sandboxes were asked for:
+ * the path of its group. 0: none. */
 __global_func u64 name_of_tenant(struct task_struct *p __arg_trusted)
 {
 	struct group *g = lookup_group(group_of(p));
@@ -91,7 +91,7 @@ __global_func u64 name_of_tenant(struct task_struct *p __arg_trusted)
 	return g ? g->name : 0;
 }
 
-/* Return the weight of group @id among all of the machine: FAIR_WEIGHT is the default. */
+/* Return the weight of group @id in the whole machine: FAIR_WEIGHT is the default. */
 __global_func u64 tenant_weight(u64 id)
 {
 	struct group *g = lookup_group(id);
@@ -99,13 +99,13 @@ __global_func u64 tenant_weight(u64 id)
 	return g ? weight_in_group(g->parent, (u64)g->weight * FAIR_WEIGHT / 100) : 1;
 }
 
-/* Return what @weight is due of @total, in thousandths of a CPU. */
+/* Return the CPU time due to @weight out of @total, in thousandths of a CPU. */
 static u64 due_cpus(u64 weight, u64 total)
 {
 	return total ? 1000 * nr_function_cpus * weight / total : 0;
 }
 
-/* Return what a bucket holds whose tenant is due so much, in thousandths of a CPU. */
+/* Return the size of a tenant's bucket, in ns; @due is in thousandths of a CPU. */
 static s64 bucket_size(u64 due)
 {
 	u64 saved = SHARE_SAVED_NS * due / 1000;
@@ -114,14 +114,14 @@ static s64 bucket_size(u64 due)
 	return saved > credits ? saved : credits;
 }
 
-/* Return how much debt is remembered of such a tenant. */
+/* Return the limit of such a tenant's debt, in ns. */
 static s64 longest_debt(u64 due)
 {
 	return due > 1000 ? SHARE_DEBT_NS * due / 1000 : SHARE_DEBT_NS;
 }
 
-/* Put @amount into the bucket of @s, or take it out. Where two CPUs do so at a time, one of
- * them may cut off what exceeds the bounds by what the other has just changed. */
+/* Put @amount into the bucket of @s, or take it out if negative. If two CPUs do so at once,
+ * one CPU's cut at the bounds may be off by the other's change. */
 static void change_tokens(struct share *s, s64 amount, u64 due)
 {
 	s64 most = bucket_size(due), least = -longest_debt(due);
@@ -133,8 +133,8 @@ static void change_tokens(struct share *s, s64 amount, u64 due)
 		__sync_fetch_and_add(&s->tokens_ns, least - tokens);
 }
 
-/* @spare of CPU time, of what was due to @s, of @weight, is due to the others: the clock
- * goes ahead for them. */
+/* Give @spare of the CPU time due to @s, of @weight, to the others: the clock advances for
+ * them. */
 static void give_away(struct share *s, u64 spare, u64 weight)
 {
 	s64 others = sharing.weight - (s64)weight;
@@ -147,8 +147,8 @@ static void give_away(struct share *s, u64 spare, u64 weight)
 	__sync_fetch_and_add(&sharing.clock, ahead);
 }
 
-/* Return what @s can use of what is due to it: it has had @runnable tasks for @passed, and has
- * not been given all that it could have used before. */
+/* Return how much CPU time @s can use, in ns: it has had @runnable tasks for @passed, and keeps
+ * what it could have used before but was not given. */
 static u64 add_usable(const struct share *s, u64 runnable, u64 passed)
 {
 	u64 most = runnable * SHARE_SAVED_NS, usable = s->usable_ns + runnable * passed;
@@ -157,10 +157,10 @@ static u64 add_usable(const struct share *s, u64 runnable, u64 passed)
 }
 
 /*
- * Fill the bucket of @s, a tenant of @weight with @runnable tasks, with what has been due to
- * it since it was last filled. One that has had nothing to run was not counted on the clock;
- * it gets what it would have got if it had been. Of several CPUs that do this at a
- * time, one does.
+ * Fill the bucket of @s, a tenant of @weight with @runnable tasks, with the CPU time due since
+ * the last fill. The clock did not count a tenant without runnable tasks; that tenant gets
+ * what it would have got if it had been counted. If several CPUs do this at once, one of
+ * them succeeds.
  */
 static void fill_share(struct share *s, u64 weight, s64 runnable, u64 now)
 {
@@ -198,8 +198,8 @@ static void count_weight(struct share *s, u64 weight)
 		__sync_fetch_and_add(&sharing.weight, (s64)weight - (s64)counted);
 }
 
-/* The same for one that has something to run, whose weight changes as others come and go.
- * One that is removed meanwhile has none any more, and stays so. */
+/* The same for a tenant with runnable tasks, whose weight changes as others come and go. A
+ * tenant removed meanwhile has weight 0 and keeps it. */
 static void update_weight(struct share *s, u64 weight)
 {
 	u64 counted = s->weight;
@@ -238,7 +238,7 @@ __global_func int leave_tenant(u64 id, u64 now)
 	return 0;
 }
 
-/* A task of tenant @id has used @delta of CPU time, in FILTER or by rank if it was @early. */
+/* A task of tenant @id has used @delta of CPU time; @early: in FILTER or by rank. */
 __global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 {
 	struct group *g = lookup_group(id);
@@ -251,7 +251,7 @@ __global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 	weight = tenant_weight(id);
 	if (early) {
 		__sync_fetch_and_add(&g->share.filter_ns, delta);
-		/* A turn that is not over when the last token is used: it is paid for in FAIR. */
+		/* Tokens ran out before the turn's end: the tenant's line in FAIR pays the rest. */
 		if (g->share.tokens_ns < 0)
 			__sync_fetch_and_add(&g->share.line, delta * FAIR_WEIGHT / weight);
 	}
@@ -267,7 +267,7 @@ __global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 	return 0;
 }
 
-/* @p, a function, is there to be run. */
+/* @p, a function task, is runnable. */
 static void join_share(struct task_struct *p, struct task_ctx *tctx)
 {
 	if (tctx->tenant)
@@ -288,7 +288,7 @@ static void leave_share(struct task_ctx *tctx)
 	tctx->tenant = 0;
 }
 
-/* Return the debt of the task's tenant, in ns of CPU time. A tenant that is alone has none. */
+/* Return the debt of the task's tenant, in ns of CPU time. A tenant that is alone has no debt. */
 __global_func u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
 {
 	struct group *g = lookup_group(tctx->tenant);
@@ -300,7 +300,7 @@ __global_func u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
 	return tokens < 0 ? -tokens : 0;
 }
 
-/* Return how far the virtual time of FAIR goes until the debt of the task's tenant is paid. */
+/* Return how far FAIR's virtual time advances until the debt of the task's tenant is paid. */
 static u64 debt_in_vtime(const struct task_ctx *tctx)
 {
 	u64 debt = debt_of(tctx), weight;
@@ -319,15 +319,15 @@ static bool is_in_debt(const struct task_ctx *tctx)
 }
 
 /*
- * A tenant's line in FAIR. Each turn that a task of it is queued for takes a place behind those
- * that were there before: what the turn comes to by the weight of the tenant, not of the
- * task. So a thousand tasks of one have in a round what one task of another has. (Start-time
- * fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996.) Places are given for whole turns; what a
- * task has not used of its own is given back when it wants no CPU any more or is queued anew.
+ * A tenant's line in FAIR. Each turn that one of its tasks is queued for takes a place behind
+ * the earlier ones. Its length is the turn divided by the weight of the tenant, not of the
+ * task. So a thousand tasks of one tenant get as much in a round as one task of another.
+ * (Start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996.) Places are given for whole
+ * turns. A task gives back the unused rest when it needs no CPU any more or is queued again.
  */
 
-/* Give back to @s, of @weight, what the task has not used of its turn in FAIR; take what it has
- * used beyond that. */
+/* Give the unused rest of the task's turn in FAIR back to @s, of @weight. If the task has used
+ * more than its turn, charge the excess. */
 static void settle_turn(struct share *s, struct task_ctx *tctx, u64 weight)
 {
 	s64 left = tctx->booked_ns;
@@ -337,8 +337,8 @@ static void settle_turn(struct share *s, struct task_ctx *tctx, u64 weight)
 	__sync_fetch_and_add(&s->line, left < 0 ? line : -line);
 }
 
-/* Return how far FAIR's virtual time goes in fair shares while all tenants together use @delta
- * of CPU time. */
+/* Return how far FAIR's virtual time advances, in fair shares, while all tenants together use
+ * @delta of CPU time. */
 static u64 vtime_of_all(u64 delta)
 {
 	s64 total = sharing.weight;
@@ -347,10 +347,10 @@ static u64 vtime_of_all(u64 delta)
 }
 
 /*
- * Return where the line of @s, of @weight, goes on, whose present virtual time is @vtime_now.
- * Not farther behind than a turn of its own, or so much as goes by while each CPU has one. Not
- * farther ahead than its tasks have turns, and some more: what it has had of CPUs that nobody
- * else could use is not held against it.
+ * Return where the line of @s, of @weight, continues; FAIR's virtual time is @vtime_now. The
+ * line is behind by at most a turn of its own, or the vtime that passes while each CPU has one
+ * turn. It is ahead by at most the turns of its tasks, and some more: CPU time that nobody
+ * else could use is not held against a tenant.
  */
 static u64 clamp_line(const struct share *s, u64 weight, u64 vtime_now)
 {
@@ -370,9 +370,9 @@ static u64 clamp_line(const struct share *s, u64 weight, u64 vtime_now)
 }
 
 /*
- * The task is to have a turn of @turn in FAIR. Return the virtual time before which it must
- * not begin, which is @vtime_now at present; the next one of the tenant may begin after it. 0:
- * it has no tenant.
+ * Book a turn of @turn ns in FAIR for the task; FAIR's virtual time is @vtime_now. Return the
+ * virtual time before which the turn must not begin; 0: the task has no tenant. The tenant's
+ * next turn may begin after this one.
  */
 __global_func u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 vtime_now)
 {
@@ -392,8 +392,8 @@ __global_func u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 v
 	return __sync_fetch_and_add(&g->share.line, turn * FAIR_WEIGHT / weight);
 }
 
-/* Return where the line of the task's tenant would go on if it was queued now; 0: it has no
- * tenant. */
+/* Return where the line of the task's tenant would continue if the task was queued now; 0: it
+ * has no tenant. */
 __global_func u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_now)
 {
 	struct group *g = lookup_group(tctx->tenant);
@@ -410,9 +410,9 @@ static void cancel_turn(struct task_ctx *tctx)
 		settle_turn(&g->share, tctx, g->share.weight ?: FAIR_WEIGHT);
 }
 
-/* Return how long a turn in FAIR may be for all tasks of the task's tenant to have one before
- * the guard puts them first (guard.bpf.h), which asks for nobody's share; @turn, if that is
- * shorter. */
+/* Return the longest turn in FAIR that lets all tasks of the task's tenant have one before the
+ * guard moves them to the front (guard.bpf.h), because the guard ignores shares. At most
+ * @turn. */
 static u64 tenants_turn(const struct task_ctx *tctx, u64 turn)
 {
 	struct group *g = lookup_group(tctx->tenant);
@@ -427,7 +427,7 @@ static u64 tenants_turn(const struct task_ctx *tctx, u64 turn)
 	return most < turn ? most : turn;
 }
 
-/* Work with credit is queued in FAIR, since its tenant is in debt. */
+/* Work with credit is queued in FAIR because its tenant is in debt. */
 static void note_denied(const struct task_ctx *tctx)
 {
 	struct group *g = lookup_group(tctx->tenant);
@@ -437,7 +437,7 @@ static void note_denied(const struct task_ctx *tctx)
 		__sync_fetch_and_add(&g->share.denied, 1);
 }
 
-/* Return true if a tenant is in debt, or has been lately. */
+/* Return true if a tenant is in debt, or was so lately. */
 static bool debts_are_known(u64 now)
 {
 	u64 at = sharing.debt_at;
@@ -445,7 +445,7 @@ static bool debts_are_known(u64 now)
 	return at && time_delta(now, at) < SHARE_MEMORY_NS;
 }
 
-/* Group @id is removed, and takes its weight along. */
+/* Group @id is removed: its weight no longer counts. */
 static void forget_tenant(u64 id)
 {
 	struct group *g = lookup_group(id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Telemetry: counters, the IAT map, events to the loader, and the state that
- * goes into a debug dump.
+ * Telemetry: counters, the IAT map, events to the loader, and the state in a
+ * debug dump.
  */
 #ifndef __SFS_TELEMETRY_BPF_H
 #define __SFS_TELEMETRY_BPF_H
@@ -13,7 +13,7 @@ struct {
 	__type(value, struct sfs_stats);
 } stats SEC(".maps");
 
-/* The IAT map: a ring of arrivals that the loader has mapped into memory. */
+/* The IAT map: a ring of arrivals. The loader maps it into its memory. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -27,8 +27,8 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } events SEC(".maps");
 
-/* Some callbacks run with preemption enabled (init_task, exit_task), where a
- * plain increment could lose a count; an atomic on a CPU's own line is cheap. */
+/* Some callbacks run with preemption enabled (init_task, exit_task). A plain
+ * increment could lose a count there. An atomic on a CPU's own cache line is cheap. */
 static void count_n(u32 counter, u64 n)
 {
 	u32 zero = 0;
@@ -43,7 +43,7 @@ static void count(u32 counter)
 	count_n(counter, 1);
 }
 
-/* Called from running() only: interrupts are off, plain increments will do. */
+/* Called from running() only, with interrupts off: plain increments are enough. */
 static void count_filter_start(u64 delay_ns)
 {
 	u32 zero = 0, bucket = significant_bits(delay_ns / 1000);
@@ -71,9 +71,9 @@ static void send_event(u32 kind, u64 value, u64 now)
 }
 
 /*
- * Put an arrival into the IAT map. Two CPUs that see arrivals at the same time
- * take different slots, and may fill them out of order: the reader copes with
- * times that go back, and skips a slot whose seq is not the one it expects.
+ * Put an arrival into the IAT map. Two CPUs with arrivals at the same time take
+ * different slots and may fill them out of order. The reader tolerates times that
+ * go back, and skips a slot with an unexpected seq.
  */
 static void record_arrival(u64 now)
 {
