@@ -1,4 +1,4 @@
-//! Which invocations there are: the unit that shares a credit, and what begins an
+//! Definition of invocations: the unit that shares a credit, and the events that begin an
 //! invocation. The names are those of the options.
 
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use crate::bpf_intf::{
 use crate::bpf_skel::{BpfSkel, OpenBpfSkel};
 use crate::preflight::may_read_types_of_modules;
 
-/// What shares one credit.
+/// The tasks that share one credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// A process with all its threads.
@@ -32,7 +32,7 @@ pub enum Unit {
     Thread,
 }
 
-/// What begins an invocation.
+/// The events that begin an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Boundary {
     /// A process starts.
@@ -50,7 +50,7 @@ pub enum Boundary {
     Idle,
 }
 
-/// What tells one function from another.
+/// How functions are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Identity {
     /// The name of the program and that of its parent's.
@@ -104,16 +104,16 @@ impl Identity {
     }
 }
 
-/// A place in the kernel at which programs see a boundary.
+/// A place in the kernel where programs watch a boundary.
 struct Place {
-    /// The programs of the kernel half.
+    /// The programs of the kernel half that attach there.
     programs: &'static [&'static str],
     boundary: Boundary,
-    /// The name in the kernel's types that tells whether it has the place.
+    /// A name in the kernel's types that exists if the kernel has the place.
     name: &'static str,
-    /// The module that may have it instead, where it is not built in.
+    /// The module that may provide it if it is not built in.
     module: Option<&'static str>,
-    /// What is not seen without it.
+    /// The events that are not seen without it.
     unseen: &'static str,
 }
 
@@ -168,13 +168,13 @@ impl Place {
         PLACES.iter().find(is_one)
     }
 
-    /// Whether it is asked for. exec changes the name by which functions may be told.
+    /// Whether it is requested. exec also changes the name that may identify a function.
     fn is_wanted(&self, boundaries: &[Boundary], identity: Identity) -> bool {
         boundaries.contains(&self.boundary)
             || self.boundary == Boundary::Exec && identity == Identity::Comm
     }
 
-    /// Whether the kernel has it, as far as its types tell.
+    /// Whether the kernel has it, according to its types.
     fn is_there(&self) -> bool {
         if compat::ksym_exists(self.name).unwrap_or(false) {
             return true;
@@ -191,9 +191,9 @@ impl Place {
     }
 }
 
-/// Has only those programs loaded that the boundaries need, for what is not there costs
-/// nothing, and of these only those whose place this kernel has: one boundary less is said,
-/// and no reason not to load.
+/// Enables loading of only those programs that the boundaries need, since a program that is not
+/// loaded costs nothing, and whose place this kernel has. A missing boundary is logged and does
+/// not prevent loading.
 pub fn choose_programs(skel: &mut OpenBpfSkel<'_>, boundaries: &[Boundary], identity: Identity) {
     let usable: Vec<bool> = PLACES
         .iter()
@@ -211,14 +211,14 @@ pub fn choose_programs(skel: &mut OpenBpfSkel<'_>, boundaries: &[Boundary], iden
         let name = program.name().to_owned();
         for (_, usable) in at.filter(|(place, _)| place.programs.iter().any(|one| name == *one)) {
             program.set_autoload(*usable);
-            // attach() does it, one by one.
+            // attach() attaches them one by one.
             program.set_autoattach(false);
         }
     }
 }
 
-/// Attaches the programs that see boundaries. One that cannot be attached is said, and no
-/// reason not to go on.
+/// Attaches the programs that watch boundaries. A failure is logged and does not stop the
+/// loader.
 pub fn attach(skel: &mut BpfSkel<'_>) -> Vec<Link> {
     let mut links = Vec::new();
     for program in skel.object_mut().progs_mut() {
@@ -236,7 +236,7 @@ pub fn attach(skel: &mut BpfSkel<'_>) -> Vec<Link> {
     links
 }
 
-/// Says what the options ask for in vain.
+/// Warns of contradictory options.
 pub fn warn_of_contradictions(unit: Unit, boundaries: &[Boundary]) {
     if unit == Unit::Thread && boundaries.contains(&Boundary::Accept) {
         warn!("--unit thread with --boundary accept: only the thread that accepts gets credit");

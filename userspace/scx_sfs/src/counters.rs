@@ -1,23 +1,22 @@
-//! The kernel half's counters, as the loader reads them.
+//! The kernel half's counters, as read by the loader.
 
 use anyhow::Result;
 use tracing::warn;
 
 use crate::bpf_intf::{sfs_counter_SFS_SYSTEM_WAKEUPS as WAKEUPS, sfs_stats};
 
-// `with_kernel_counters!`: hands the list of the counters to another macro.
+// `with_kernel_counters!`: passes the list of the counters to another macro.
 include!(concat!(env!("OUT_DIR"), "/counters.rs"));
 pub(crate) use with_kernel_counters;
 
-/// The kernel half's counters as they could be read last: they do not go back to nothing
-/// because of a read that fails.
+/// The kernel half's counters as last read, so that a failed read does not reset them to 0.
 #[derive(Default)]
 pub struct LastRead {
     per_cpu: Vec<sfs_stats>,
 }
 
 impl LastRead {
-    /// Returns what has been read, or what was before if that has failed, which is said.
+    /// Returns the values just read, or the previous ones if reading failed, which is logged.
     pub fn keep(&mut self, read: Result<Vec<sfs_stats>>) -> &[sfs_stats] {
         match read {
             Ok(per_cpu) => self.per_cpu = per_cpu,
@@ -27,26 +26,26 @@ impl LastRead {
     }
 }
 
-/// Whether the kernel half schedules: it counts wake-ups of the loader, among others, and
-/// of these there has been one since the last time, as the loader waits in between.
+/// Checks that the kernel half schedules. It counts wake-ups, including the loader's. The
+/// loader waits between two checks, so there must have been at least one.
 pub struct Wakeups {
-    /// What had been counted the last time; `None`: the loader is not scheduled by it.
+    /// The count at the last check; `None`: the kernel half does not schedule the loader.
     before: Option<u64>,
 }
 
 impl Wakeups {
-    /// Nothing has been counted. `are_counted`: it schedules the loader.
+    /// Starts with a count of 0. `are_counted`: the kernel half schedules the loader.
     pub fn new(are_counted: bool) -> Self {
         Self {
             before: are_counted.then_some(0),
         }
     }
 
-    /// Checks what `read` returns now.
+    /// Checks the counters that `read` returns.
     ///
     /// # Errors
     ///
-    /// A sentence: there have been none, or they cannot be read.
+    /// A sentence: there were no wake-ups, or the counters cannot be read.
     pub fn check(&mut self, read: impl FnOnce() -> Result<Vec<sfs_stats>>) -> Result<(), String> {
         let Some(before) = self.before else {
             return Ok(());

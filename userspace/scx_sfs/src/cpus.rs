@@ -4,15 +4,15 @@ use anyhow::{Context, Result};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 
-/// Returns how many CPUs functions may use: those in the affinity of process 1,
-/// which everything that is started later inherits (a boot option or a service
-/// manager's setting may narrow it), and of these the ones that are online.
+/// Returns the number of CPUs that functions may use: the online CPUs in the affinity of
+/// process 1, which all later processes inherit. A boot option or a setting of the service
+/// manager may narrow it.
 ///
 /// # Errors
 ///
-/// Process 1 cannot be asked, or has no CPU.
+/// The affinity of process 1 cannot be read, or contains no CPU.
 pub fn function_cpus() -> Result<u32> {
-    // The kernel leaves out CPUs that are offline.
+    // The kernel leaves out offline CPUs.
     let affinity =
         sched_getaffinity(Pid::from_raw(1)).context("cannot read the CPU affinity of process 1")?;
     let cpus = (0..CpuSet::count())

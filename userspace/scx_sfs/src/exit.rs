@@ -1,66 +1,67 @@
-//! How the scheduler has ended, and the exit status that says so.
+//! The end of the scheduler, and the exit status for it.
 
 use std::fmt;
 
 use scx_utils::ScxExitKind;
 use serde::{Deserialize, Serialize};
 
-/// The exit statuses of the loader. The unit file (packaging/scx_sfs.service.in) and
-/// docs/runbook.md have the same numbers.
+/// Exit statuses of the loader. The unit file (packaging/scx_sfs.service.in) and
+/// docs/runbook.md contain the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// It was asked to stop, by SIGINT or SIGTERM.
+    /// Stopped by SIGINT or SIGTERM.
     Stopped = 0,
-    /// It could not be loaded, or not be served any more. (2 is clap's: wrong options.)
+    /// It could not be loaded, or not be served any longer. (2 is clap's status for invalid
+    /// options.)
     Failed = 1,
-    /// The kernel's watchdog has ejected it: a task has not run for 30 s.
+    /// The kernel's watchdog ejected it: a task had not run for 30 s.
     Stalled = 3,
-    /// The kernel has ejected it for another error.
+    /// The kernel ejected it for another error.
     Ejected = 4,
-    /// Somebody has ended it by SysRq-S.
+    /// SysRq-S ended it.
     SysRq = 5,
-    /// Somebody else has unloaded it.
+    /// Another program unloaded it.
     Unloaded = 6,
-    /// The kernel has ejected it too often within an hour.
+    /// The kernel ejected it too often within an hour.
     GivenUp = 7,
     /// Another scheduler is loaded.
     Occupied = 8,
 }
 
-/// What --help says about them.
+/// Description of the statuses in --help.
 pub const HELP: &str = "\
 Exit status: 0 stopped as asked; 1 cannot load or serve, a sentence says why; 2 wrong options; \
 3 ejected by the kernel's watchdog, as a task has not run for 30 s; 4 ejected for another error; \
 5 ended by SysRq-S; 6 unloaded by somebody else; 7 ejected three times within an hour; 8 another \
 sched_ext scheduler is loaded.";
 
-/// How a scheduler has ended.
+/// How a scheduler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// The loader was asked to stop.
     Stopped,
-    /// The loader could not serve it any more.
+    /// The loader could not serve it any longer.
     Failed,
-    /// The kernel wants it loaded again: a CPU has come or gone.
+    /// The kernel requests a restart after CPU hotplug.
     Hotplug,
-    /// The kernel's watchdog has ejected it.
+    /// The kernel's watchdog ejected it.
     Stalled,
-    /// The kernel has ejected it for another error.
+    /// The kernel ejected it for another error.
     Error,
     /// SysRq-S.
     SysRq,
-    /// Somebody else has unloaded it.
+    /// Another program unloaded it.
     Unloaded,
-    /// The loader has been killed: nobody knows when, and it could not say anything.
+    /// The loader was killed, at an unknown time and without a chance to record it.
     Killed,
 }
 
 impl End {
-    /// Returns what the kernel's exit `kind` means. `by_us`: the loader has unloaded it;
-    /// `restart`: the kernel asks for a restart. What is not known is an error if the
-    /// kernel counts it among these.
+    /// Maps the kernel's exit `kind`. `by_us`: the loader unloaded it; `restart`: the kernel
+    /// requests a restart. Unknown kinds are errors if they are in the kernel's range of
+    /// errors.
     pub fn of(kind: i32, restart: bool, by_us: bool) -> Self {
         const ERROR: i32 = ScxExitKind::Error as i32;
         const STALL: i32 = ScxExitKind::ErrorStall as i32;
@@ -75,7 +76,7 @@ impl End {
         }
     }
 
-    /// Returns whether the kernel has ended it for a fault.
+    /// Returns whether the kernel ejected it for an error.
     pub fn is_ejection(self) -> bool {
         matches!(self, Self::Stalled | Self::Error)
     }
@@ -108,12 +109,12 @@ impl fmt::Display for End {
     }
 }
 
-/// An error, and the exit status for it.
+/// An error with its exit status.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit status.
     pub status: Status,
-    /// What to say; nothing where all has been said.
+    /// The error message; None if it has already been printed.
     pub error: Option<anyhow::Error>,
 }
 
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_the_kernel_has_its_status() {
-        // The numbers of enum scx_exit_kind, kernel/sched/ext_internal.h.
+        // Numbers of enum scx_exit_kind, kernel/sched/ext_internal.h.
         for (kind, by_us, status) in [
             (64, true, 0),
             (64, false, 6),

@@ -1,33 +1,33 @@
-//! What the kernel says of a scheduler's end. Its reasons and its dump have names of tasks
-//! in them as the tasks chose them, so that none of it is printed as it comes.
+//! The kernel's text about a scheduler's end. Its reason and dump contain task names, which
+//! tasks choose themselves, so none of it is printed unescaped.
 
 use std::ffi::{c_char, CString};
 
 use scx_utils::UserExitInfo;
 use sfs_text::{line, lines, until_nul, LINE_CHARS};
 
-/// What each line of the kernel's dump begins with. Nothing else does: so no name in the
-/// dump can pass for a line that the loader has written.
+/// Prefix of each line of the kernel's dump. No other line has it, so a task name in the dump
+/// cannot pass for a line of the loader.
 const DUMP_PREFIX: &str = "dump: ";
 
-/// What the kernel's half of the loader has kept of the kernel's `scx_exit_info`.
+/// The kernel half's copy of the kernel's `scx_exit_info`.
 #[derive(Clone, Copy)]
 pub struct RawExit<'text> {
-    /// The kernel's number for the kind of exit; 0: none yet.
+    /// The kernel's number for the kind of exit; 0: not yet.
     pub kind: i32,
-    /// The code that the exit was asked for with, on kernels that have one.
+    /// The exit code, on kernels that have one.
     pub code: Option<i64>,
-    /// The CPU that it happened on, on kernels that tell.
+    /// The CPU on which it happened, on kernels that report it.
     pub cpu: Option<i32>,
-    /// The kind, in words.
+    /// The kind as text.
     pub reason: &'text [c_char],
-    /// What exactly has happened.
+    /// The detailed message.
     pub message: &'text [c_char],
 }
 
 impl RawExit<'_> {
-    /// Returns it in the form of the other sched_ext schedulers, with words that are good for
-    /// one line each. The dump is not in it.
+    /// Returns it in the form of the other sched_ext schedulers, without the dump. Each text is
+    /// escaped to one line.
     pub fn into_info(self) -> UserExitInfo {
         let (reason, message) = (words(self.reason), words(self.message));
         UserExitInfo::new(
@@ -41,13 +41,13 @@ impl RawExit<'_> {
     }
 }
 
-/// Returns a string of C's as one that is printable.
+/// Converts a C string to a printable one.
 fn words(text: &[c_char]) -> CString {
-    // It has no NUL: that would be shown in two characters.
+    // The text contains no NUL: one would appear as two characters.
     CString::new(line(until_nul(text), LINE_CHARS)).unwrap_or_default()
 }
 
-/// Returns the lines of the kernel's dump, which ends at its first NUL; none if it is empty.
+/// Returns the lines of the kernel's dump up to its first NUL; none if it is empty.
 pub fn dump_lines(dump: &[u8]) -> Vec<String> {
     let text = dump.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -61,14 +61,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As in `scx_exit_info` of the kernel half.
+    /// Value in `scx_exit_info` of the kernel half.
     const STALL: i32 = 1026;
 
     fn chars(text: &[u8]) -> Vec<c_char> {
         text.iter().map(|byte| *byte as c_char).collect()
     }
 
-    /// What is said of a stall of a task of this name.
+    /// Returns the report of a stalled task with this name.
     fn said_of(name: &[u8]) -> String {
         let reason = chars(b"runnable task stall\0");
         let message = chars(&[name, b"[7] failed to run for 30.5s\0rest"].concat());

@@ -12,16 +12,17 @@ use sfs_hint::{hints, Address, Client, Delivery, Form, Hint, MAX_DATAGRAM_BYTES}
 /// Greatest time in microseconds that fits into 64 bits of ns.
 const MAX_US: u64 = u64::MAX / 1000;
 
-/// A listener that is that far behind gets no more time for a hint.
+/// Longest wait for a listener that is behind. After that, hints that do not fit are dropped at
+/// once until it catches up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Time between two attempts at a full socket.
+/// Time between two attempts to send to a full socket.
 const RETRY: Duration = Duration::from_micros(200);
 
-/// What a sender who has fallen behind its rate may catch up with at once.
+/// Backlog that a late sender may catch up with at once.
 const BURST: Duration = Duration::from_millis(10);
 
-/// Lines refused that are explained; the others are counted.
+/// Number of rejected lines that are explained; the others are only counted.
 const EXPLAINED: u64 = 10;
 
 /// Tell a running scx_sfs that a process begins an invocation.
@@ -74,11 +75,11 @@ fn parse_function(name: &str) -> Result<String, sfs_hint::Problem> {
 }
 
 impl HintCommand {
-    /// Sends what was asked for.
+    /// Sends the requested hints.
     ///
     /// # Errors
     ///
-    /// Nobody listens, the listener does not keep up, or lines are no hints.
+    /// Nobody listens, the listener is too slow, or some lines are not hints.
     pub fn run(&self) -> Result<()> {
         let form = if self.binary {
             Form::Binary
@@ -116,7 +117,7 @@ impl HintCommand {
     }
 }
 
-/// A client that, other than a platform, has the time to try again.
+/// A client that can wait and retry, unlike a platform.
 struct Sender {
     client: Client,
     /// Whether the listener has kept up so far.
@@ -124,7 +125,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Returns whether the hint could be sent.
+    /// Sends a hint. Returns whether it was sent.
     fn send(&mut self, hint: &Hint) -> Result<bool> {
         let begun = Instant::now();
         while self.client.send(hint)? == Delivery::Dropped {
@@ -170,7 +171,7 @@ fn send_each_line(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        // One line is one hint, or one error.
+        // Each line is one hint or one error.
         for hint in hints(&line) {
             match hint {
                 Ok(hint) => {
@@ -210,8 +211,8 @@ impl Tally {
     }
 }
 
-/// Reads a line without its end into `line`; of one that is too long for a hint
-/// no more than shows that. Returns false at the end of the input.
+/// Reads a line without its end into `line`. Of a line too long for a hint, it keeps just
+/// enough to show that. Returns false at the end of the input.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let most = MAX_DATAGRAM_BYTES as u64 + 1;
@@ -226,7 +227,7 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Keeps to a rate.
+/// Limits the sending rate.
 struct Pace {
     interval: Duration,
     due: Instant,

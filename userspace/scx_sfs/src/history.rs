@@ -1,10 +1,10 @@
-//! What a loader leaves for the next one: when schedulers were loaded since boot, how the
-//! last one ended, and when the kernel has ejected one. A small file below /run, which a
-//! boot empties.
+//! State that a loader leaves for the next one: when schedulers were loaded since boot, how the
+//! last one ended, and when the kernel ejected one. It is a small file below /run, which is
+//! empty after a boot.
 //!
-//! The times tell which processes have been functions: those that were started while a
-//! scheduler was loaded. A process's time of start is compared with them, not its id, so
-//! that an id that is used again is nobody's.
+//! The times tell which processes have been functions: those started while a scheduler was
+//! loaded. They are compared with a process's start time and not with its id, so that a reused
+//! id causes no confusion.
 
 use std::fs::{self, DirBuilder};
 use std::io::{ErrorKind, Read};
@@ -21,62 +21,62 @@ use crate::bpf_intf::SFS_MAX_SPANS;
 use crate::exit::End;
 use crate::learn::write_whole;
 
-/// Where the file is, unless a test has it elsewhere.
+/// Path of the file, except in tests.
 const FILE: &str = "/run/scx_sfs/history.json";
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// A file that is longer is none of ours.
+/// A longer file was not written by a loader.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// Spans that are remembered, the latest ones.
+/// Number of spans kept, the latest ones.
 const MOST_SPANS: usize = SFS_MAX_SPANS as usize;
 
-/// Ejections within so long count.
+/// Ejections count for this long.
 const WINDOW: Duration = Duration::from_secs(3600);
 
-/// With so many the service is not to go on.
+/// After this many ejections within the window, the service gives up.
 pub const MOST_EJECTIONS: usize = 3;
 
-/// After the first, and the second ejection within the window a service waits for so long,
-/// counted from the ejection.
+/// Pauses of a service after the first and the second ejection within the window, counted from
+/// the ejection.
 const PAUSES: [Duration; MOST_EJECTIONS - 1] = [Duration::from_secs(10), Duration::from_secs(60)];
 
-/// A service that is away for no longer than this is restarted or upgraded: what is
-/// started meanwhile is a function as well.
+/// A service away for no longer than this is being restarted or upgraded. Processes started
+/// meanwhile are functions as well.
 const BRIDGED: Duration = Duration::from_secs(300);
 
-/// A time without a beginning or an end.
+/// Stands for an end that is not known.
 const FOR_EVER: u64 = u64::MAX;
 
-/// From when to when a scheduler was loaded, in ns of CLOCK_MONOTONIC.
+/// When a scheduler was loaded and unloaded, in ns of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// When it began to load.
+    /// Start of loading.
     pub from: u64,
-    /// When it was unloaded; `u64::MAX`: not yet, or nobody knows.
+    /// Unloading; `u64::MAX`: not yet, or unknown.
     pub to: u64,
 }
 
-/// How a scheduler has ended, and when (ns of CLOCK_MONOTONIC).
+/// How and when (ns of CLOCK_MONOTONIC) a scheduler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Exit {
     end: End,
     at: u64,
 }
 
-/// The file.
+/// The content of the file.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     boot: String,
-    /// The last one has no end while a scheduler is loaded, and if the loader was killed.
+    /// The last one has no end while a scheduler is loaded, or if the loader was killed.
     spans: Vec<Span>,
-    /// When the kernel has ejected a scheduler, the last few times.
+    /// Times of the last few ejections by the kernel.
     ejections: Vec<u64>,
     last: Option<Exit>,
 }
 
-/// What is known of the schedulers before.
+/// The record of earlier schedulers, and its file.
 #[derive(Debug)]
 pub struct History {
     file: PathBuf,
@@ -84,13 +84,12 @@ pub struct History {
 }
 
 impl History {
-    /// Reads what the loaders before have left. What cannot be read is said, and as good as
-    /// nothing.
+    /// Reads the state of earlier loaders. Unreadable state is logged and treated as empty.
     pub fn open() -> Self {
         Self::open_at(Path::new(FILE), &boot_id())
     }
 
-    /// As `open()`, from another file, and of another boot: for tests and fuzz targets.
+    /// As `open()`, with another file and boot id: for tests and fuzz targets.
     pub fn open_at(file: &Path, boot: &str) -> Self {
         let fresh = || Record {
             boot: boot.to_owned(),
@@ -112,7 +111,7 @@ impl History {
         history
     }
 
-    /// A span without an end is of a loader that could not write one.
+    /// A span without an end belongs to a loader that could not write one.
     fn note_kill(&mut self) {
         let Some(span) = self.record.spans.last() else {
             return;
@@ -125,8 +124,8 @@ impl History {
         }
     }
 
-    /// A scheduler is about to be loaded, by a service or not. Returns the times at which
-    /// functions that there are already have been started.
+    /// Notes that a scheduler is about to be loaded, by a service or not. Returns the spans in
+    /// which existing functions were started.
     pub fn begin(&mut self, now: u64, is_service: bool) -> Vec<Span> {
         let is_restart = is_service
             || matches!(
@@ -159,7 +158,7 @@ impl History {
         past
     }
 
-    /// The scheduler has ended.
+    /// Notes that the scheduler has ended.
     pub fn end(&mut self, now: u64, end: End) {
         if let Some(span) = self.record.spans.last_mut() {
             span.to = now;
@@ -174,14 +173,14 @@ impl History {
         self.save();
     }
 
-    /// Returns how often the kernel has ejected a scheduler within the hour before `now`,
-    /// as far as that matters.
+    /// Returns how often the kernel ejected a scheduler within the hour before `now`, at most
+    /// `MOST_EJECTIONS`.
     pub fn ejections(&self, now: u64) -> usize {
         let recent = |at: &&u64| now.saturating_sub(**at) <= WINDOW.as_nanos() as u64;
         self.record.ejections.iter().filter(recent).count()
     }
 
-    /// Returns how long a service has to wait before it loads again.
+    /// Returns how long a service must wait before it loads again.
     pub fn pause(&self, now: u64) -> Duration {
         let Some(last) = self.record.ejections.last() else {
             return Duration::ZERO;
@@ -193,12 +192,12 @@ impl History {
         pause.saturating_sub(Duration::from_nanos(now.saturating_sub(*last)))
     }
 
-    /// Returns how the scheduler before has ended, if there was one since boot.
+    /// Returns how the previous scheduler ended, if there was one since boot.
     pub fn last_end(&self) -> Option<End> {
         self.record.last.map(|last| last.end)
     }
 
-    /// That it cannot be written is said, and no reason not to schedule.
+    /// A failure to write is logged and does not prevent scheduling.
     fn save(&self) {
         if let Err(error) = self.try_save() {
             let file = self.file.display();
@@ -219,7 +218,7 @@ impl History {
     }
 }
 
-/// Returns the time of the clock that processes' times of start are of, in ns.
+/// Returns the time in ns of the clock used for process start times.
 pub fn now() -> u64 {
     // It cannot fail on Linux.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
@@ -231,7 +230,7 @@ fn boot_id() -> String {
     fs::read_to_string(BOOT_ID).map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
-/// Reads the file, if there is one: a regular file, and not longer than one of ours.
+/// Reads the file, if it exists. It must be a regular file, no longer than a loader writes.
 fn read(file: &Path) -> Result<Option<Record>> {
     let opened = fs::OpenOptions::new()
         .read(true)
@@ -257,7 +256,7 @@ fn read(file: &Path) -> Result<Option<Record>> {
     Ok(Some(record))
 }
 
-/// No link is followed, and a pipe does not make the loader wait.
+/// Links are not followed, and a pipe does not block the loader.
 fn libc_flags() -> i32 {
     use nix::fcntl::OFlag;
     (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits()
@@ -304,7 +303,7 @@ mod tests {
             assert_eq!(next.last_end(), Some(End::Stopped));
             let past = next.begin(9 + gap * SECOND, is_service);
             let past: Vec<_> = past.iter().map(|span| (span.from, span.to)).collect();
-            // The one that begins is no past.
+            // The new span is not part of the past.
             assert_eq!(past, expected, "{is_service} {gap}");
         }
     }

@@ -1,5 +1,5 @@
-//! The IAT map: arrivals that the kernel half writes and the loader reads from
-//! shared memory, without a system call.
+//! The IAT map: the kernel half writes arrivals, and the loader reads them from shared memory
+//! without a system call.
 
 use std::mem::offset_of;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::bpf_intf::{sfs_arrival, SFS_IAT_SLOTS};
 
-/// The IAT map, mapped into memory, and how far it has been read.
+/// The memory-mapped IAT map, and how far it has been read.
 pub struct IatMap {
     map: MmapRaw,
     read: u64,
@@ -21,7 +21,7 @@ impl IatMap {
     ///
     /// # Errors
     ///
-    /// The kernel does not map it.
+    /// The kernel refuses to map it.
     pub fn new(fd: impl AsFd) -> Result<Self> {
         let length = SFS_IAT_SLOTS as usize * size_of::<sfs_arrival>();
         let fd = fd.as_fd();
@@ -32,8 +32,8 @@ impl IatMap {
         })
     }
 
-    /// Appends the arrivals up to number `total` that have not been read, in ns,
-    /// to `arrivals`. Those that have been overwritten meanwhile are left out.
+    /// Appends the unread arrivals up to number `total` to `arrivals`, in ns. Arrivals
+    /// overwritten in the meantime are skipped.
     pub fn read_to(&mut self, total: u64, arrivals: &mut Vec<u64>) {
         let oldest = total.saturating_sub(u64::from(SFS_IAT_SLOTS));
         for number in self.read.max(oldest)..total {
@@ -42,10 +42,10 @@ impl IatMap {
         self.read = self.read.max(total);
     }
 
-    /// Returns arrival `number` (from 0), unless its slot holds another one.
+    /// Returns arrival `number` (from 0), or None if its slot holds another one.
     fn read_slot(&self, number: u64) -> Option<u64> {
         let slot = (number % u64::from(SFS_IAT_SLOTS)) as usize;
-        // Reading seq before and after tells whether `at` belongs to this arrival.
+        // Reading seq before and after shows whether `at` belongs to this arrival.
         let before = self.read_word(slot, offset_of!(sfs_arrival, seq));
         fence(Ordering::Acquire);
         let at = self.read_word(slot, offset_of!(sfs_arrival, at));
@@ -54,14 +54,14 @@ impl IatMap {
         (before == number + 1 && after == before).then_some(at)
     }
 
-    /// Reads a word of `slot`, below `SFS_IAT_SLOTS`, which the kernel half may write at the
-    /// same time. `offset` is that of a field of `sfs_arrival`.
+    /// Reads a word of `slot` (below `SFS_IAT_SLOTS`), which the kernel half may write
+    /// concurrently. `offset` is that of a field of `sfs_arrival`.
     fn read_word(&self, slot: usize, offset: usize) -> u64 {
         let place = slot * size_of::<sfs_arrival>() + offset;
         let word = self.map.as_mut_ptr().wrapping_add(place).cast::<u64>();
-        // SAFETY: the place is inside of the mapping, which is page-aligned and belongs to
-        // this process, so that nobody shrinks it; all fields are whole words. The kernel half
-        // writes them in one piece. Relaxed loads of a word are good for read-only memory.
+        // SAFETY: the address is inside the mapping. The mapping is page-aligned and belongs to
+        // this process, so nobody shrinks it. All fields are whole words, and the kernel half
+        // writes each in one piece. Relaxed loads of a word are allowed on read-only memory.
         unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed)
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     use std::io::Write;
     use zerocopy::IntoBytes;
 
-    /// A map in which slot `i` has what `arrival` says of it.
+    /// Returns a map in which slot `i` holds `arrival(i)`.
     fn map_of(arrival: impl Fn(u64) -> sfs_arrival) -> IatMap {
         let mut file = tempfile::tempfile().unwrap();
         for slot in 0..u64::from(SFS_IAT_SLOTS) {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn arrivals_that_are_overwritten_are_left_out() {
         let slots = u64::from(SFS_IAT_SLOTS);
-        // Slot 0 has been written for the second time, slot 1 for the third.
+        // Slot 0 has been written a second time, slot 1 a third time.
         let mut map = map_of(|slot| sfs_arrival {
             seq: slot + 1 + slots * [1, 2].get(slot as usize).unwrap_or(&0),
             at: slot,

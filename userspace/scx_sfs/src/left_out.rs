@@ -1,12 +1,12 @@
-//! Sandboxes that the kernel half has no room for, or no memory.
+//! Sandboxes for which the kernel half has no room or no memory.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use tracing::warn;
 
-/// Sandboxes that wait for others to go, with their functions. What runs in them is
-/// no function meanwhile: it runs in FAIR.
+/// Sandboxes that wait for others to go, with their functions. Meanwhile their tasks are not
+/// functions and run in FAIR.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     waiting: BTreeMap<u64, u64>,
@@ -14,7 +14,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Leaves a sandbox out, and says why, if none has been so far.
+    /// Leaves a sandbox out. Logs why, unless others are already left out.
     pub fn add(&mut self, id: u64, function: u64, error: &dyn Display) {
         self.waiting.insert(id, function);
         if !self.complained {
@@ -26,22 +26,21 @@ impl LeftOut {
         }
     }
 
-    /// Forgets the sandbox `id`. Returns false if it is not one that was left out.
+    /// Forgets sandbox `id`. Returns false if it was not left out.
     pub fn remove(&mut self, id: u64) -> bool {
         let found = self.waiting.remove(&id).is_some();
         self.complained &= !self.waiting.is_empty();
         found
     }
 
-    /// Returns the id and the function of the one that comes next: the oldest, as far as
-    /// ids tell.
+    /// Returns the id and function of the next sandbox: the oldest, judging by ids.
     pub fn first(&self) -> Option<(u64, u64)> {
         self.waiting
             .first_key_value()
             .map(|(id, function)| (*id, *function))
     }
 
-    /// Returns how many are left out.
+    /// Returns how many sandboxes are left out.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }

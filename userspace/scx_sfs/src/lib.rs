@@ -1,5 +1,5 @@
-//! The loader of scx_sfs, all but its `main()`: so that tests, examples and fuzz targets can
-//! have its parts. No other program than `sfs_behaviour` is meant to depend on it.
+//! The loader of scx_sfs without its `main()`. It is a library so that tests, examples and fuzz
+//! targets can use its parts. Only `sfs_behaviour` is meant to depend on it.
 #![allow(
     clippy::len_without_is_empty,
     reason = "the modules are public for tests and fuzz targets, not an interface"
@@ -39,16 +39,16 @@ pub mod shards;
 pub mod signals;
 pub mod stats;
 
-/// The scheduler's name, as in the family of scx schedulers.
+/// The scheduler's name, in the style of the scx schedulers.
 pub const NAME: &str = "scx_sfs";
 
-/// Writes one line to standard error, whatever is in it. That it cannot be written, because a disk is
-/// full or a terminal has gone, is no reason to stop scheduling.
+/// Writes one line to standard error and escapes its content if needed. A failed write (full
+/// disk, closed terminal) does not stop the scheduler.
 pub fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{}", sfs_text::line(line, LINE_CHARS));
 }
 
-/// Returns the version of the program, with the commit and the target that it was built for.
+/// Returns the program's version, with its commit and build target.
 pub fn version() -> String {
     build_id::full_version(env!("CARGO_PKG_VERSION"))
 }

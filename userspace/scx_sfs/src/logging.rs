@@ -1,4 +1,5 @@
-//! What is logged, and log messages as lines that nobody can forge, whatever names are in them.
+//! Logging: which messages appear, and messages as single lines that names in them cannot
+//! forge.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -10,8 +11,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{debug_fn, FieldFn, Writer};
 use tracing_subscriber::prelude::*;
 
-/// Quiet by default: one line at start, then what an operator must know. What
-/// the libraries say (benign by experience) is for --verbose.
+/// Quiet by default: one line at start, then only messages that an operator must know. Messages
+/// of libraries, benign by experience, appear with --verbose.
 pub fn init(verbose: bool) {
     let filter = if verbose {
         Targets::new().with_default(Level::DEBUG)
@@ -37,10 +38,10 @@ pub fn init(verbose: bool) {
         .init();
 }
 
-/// What writes the message of an event, and its other fields if it has any.
+/// Formats the message of an event, and its other fields, if any.
 pub type Fields = FieldFn<fn(&mut Writer<'_>, &Field, &dyn fmt::Debug) -> fmt::Result>;
 
-/// Returns what writes each message as one line of printable text.
+/// Returns the formatter, which writes each message as one line of printable text.
 pub fn fields() -> Fields {
     debug_fn(write_field)
 }
@@ -49,7 +50,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> f
     let text = line(format!("{value:?}"), LINE_CHARS);
     match field.name() {
         "message" => out.write_str(&text),
-        // Where in a library a message of `log` comes from.
+        // Source location of a message from the `log` crate.
         name if name.starts_with("log.") => Ok(()),
         name => write!(out, " {name}={text}"),
     }
@@ -75,7 +76,7 @@ mod tests {
         }
     }
 
-    /// What is logged meanwhile, on a terminal or not.
+    /// Returns the log output of `log`, with or without terminal colours.
     fn logged(ansi: bool, log: impl FnOnce()) -> String {
         let sink = Sink::default();
         let writer = sink.clone();

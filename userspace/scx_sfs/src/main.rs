@@ -1,4 +1,4 @@
-//! scx_sfs: all of it is in the library.
+//! The program of scx_sfs; everything else is in the library.
 
 use std::process::ExitCode;
 

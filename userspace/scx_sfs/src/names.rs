@@ -1,19 +1,17 @@
-//! A number for each function's name, since the kernel half has no room for
-//! names.
+//! A number for each function's name, since the kernel half has no room for names.
 
 use std::num::NonZeroUsize;
 
 use lru::LruCache;
 
-/// Names that are remembered. The one not used for longest is forgotten first;
-/// it gets the same number again when it comes back.
+/// Number of names remembered. The least recently used name is forgotten first; it gets the
+/// same number again when it returns.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
-/// Set in every number that stands for a name, so that it is not 0 ("not given")
-/// and not taken for a cgroup's id.
+/// Set in every number of a name, so that it differs from 0 ("not given") and from cgroup ids.
 pub const NAME_BIT: u64 = 1 << 63;
 
-/// The names that are remembered, by number.
+/// The remembered names, by number.
 #[derive(Debug)]
 pub struct Names {
     by_number: LruCache<u64, Box<str>>,
@@ -28,9 +26,9 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Returns the number for `name`: its FNV-1a hash, or the next one that is
-    /// free if another remembered name has that. So it is the same whenever the
-    /// scheduler is loaded, and two names never share one.
+    /// Returns the number of `name`: its FNV-1a hash, or the next free number if another
+    /// remembered name has it. So the number is the same each time the scheduler is loaded, and
+    /// no two names share one.
     pub fn number(&mut self, name: &str) -> u64 {
         let mut number = hash(name) | NAME_BIT;
         loop {
@@ -44,7 +42,7 @@ impl Names {
         number
     }
 
-    /// Returns the name for `number`, unless it has been forgotten.
+    /// Returns the name with `number`, unless it has been forgotten.
     pub fn name(&self, number: u64) -> Option<&str> {
         self.by_number.peek(&number).map(AsRef::as_ref)
     }

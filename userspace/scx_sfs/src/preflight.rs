@@ -1,5 +1,4 @@
-//! What must hold before anything is loaded, so that what is wrong can be said
-//! in one sentence.
+//! Checks before anything is loaded, so that a problem can be reported in one sentence.
 
 use std::fs;
 use std::path::Path;
@@ -26,14 +25,14 @@ const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 /// The state of sched_ext while a scheduler is being unloaded.
 const LEAVING: &str = "disabling";
 
-/// How long that may take, and how often to look.
+/// Time limit for the unloading, and the polling interval.
 const LEAVING_LIMIT: Duration = Duration::from_secs(30);
 const LEAVING_STEP: Duration = Duration::from_millis(100);
 
-/// What the name of our scheduler in the kernel begins with.
+/// Prefix of our scheduler's name in the kernel.
 const OPS: &str = "sfs_";
 
-/// Checks that this kernel, and this user, can load the scheduler.
+/// Checks that this kernel and user can load the scheduler.
 ///
 /// # Errors
 ///
@@ -67,8 +66,8 @@ fn check_kernel_and_user() -> Result<()> {
     check_types()
 }
 
-/// Checks that the kernel's type information can be read: the libraries that need it
-/// panic without.
+/// Checks that the kernel's type information can be read, because the libraries that need it
+/// panic otherwise.
 fn check_types() -> Result<()> {
     set_print(Some((PrintLevel::Debug, log_libbpf)));
     let types = Btf::from_vmlinux();
@@ -86,7 +85,7 @@ fn log_libbpf(_: PrintLevel, message: String) {
 
 fn check_no_other_scheduler() -> Result<(), Failure> {
     let state = state()?;
-    // What is on its way out is waited for later on.
+    // wait_for_the_last_one() handles a scheduler that is being unloaded.
     if state == "disabled" || state == LEAVING {
         return Ok(());
     }
@@ -109,19 +108,18 @@ fn state() -> Result<String> {
     Ok(state.trim().to_owned())
 }
 
-/// Returns the name of the scheduler that is loaded, or an empty string.
+/// Returns the name of the loaded scheduler, or an empty string.
 fn ops() -> String {
     let ops = fs::read_to_string(format!("{SCHED_EXT}/root/ops"));
     ops.unwrap_or_default().trim().to_owned()
 }
 
-/// Waits until a scheduler that is being unloaded has gone, which takes long where
-/// processes fork without pause. Returns false if somebody has asked this one to stop
-/// meanwhile.
+/// Waits until a scheduler that is being unloaded has gone. This takes long while processes
+/// fork without pause. Returns false if a stop was requested meanwhile.
 ///
 /// # Errors
 ///
-/// It does not go.
+/// It does not go within the time limit.
 pub fn wait_for_the_last_one(signals: &Signals) -> Result<bool> {
     if state()? != LEAVING {
         return Ok(true);
@@ -147,11 +145,11 @@ pub fn wait_for_the_last_one(signals: &Signals) -> Result<bool> {
     Ok(true)
 }
 
-/// Checks that the kernel has our scheduler enabled.
+/// Checks that our scheduler is enabled in the kernel.
 ///
 /// # Errors
 ///
-/// What it has instead, in words.
+/// The actual state, in words.
 pub fn check_enabled() -> Result<(), String> {
     let state = state().map_err(|error| format!("{error:#}"))?;
     let ops = ops();
@@ -161,8 +159,8 @@ pub fn check_enabled() -> Result<(), String> {
     Err(format!("the kernel says {state} and {ops:?}"))
 }
 
-/// Returns whether this process may load BPF schedulers: the kernel asks for
-/// capabilities, whoever the user is.
+/// Returns whether this process may load BPF schedulers. The kernel requires capabilities,
+/// whoever the user is.
 fn may_load() -> Result<bool> {
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
@@ -175,7 +173,7 @@ fn may_load() -> Result<bool> {
     })
 }
 
-/// The capability without which libbpf does not read the types of modules.
+/// libbpf reads the types of modules only with this capability.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
 /// Returns whether libbpf can look for functions in modules.
@@ -184,7 +182,7 @@ pub fn may_read_types_of_modules() -> bool {
     capabilities.is_some_and(|mask| mask & CAP_SYS_ADMIN != 0)
 }
 
-/// Returns the mask of this process's capabilities, if the kernel says.
+/// Returns this process's capability mask, if the kernel reports it.
 fn capabilities() -> Result<Option<u64>> {
     let status =
         fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
@@ -192,24 +190,24 @@ fn capabilities() -> Result<Option<u64>> {
     Ok(line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()))
 }
 
-/// Returns the CPUs that the kernel's command line keeps out of load balancing, as a list
-/// of ranges, if there are any.
+/// Returns the CPUs that the kernel's command line excludes from load balancing as a list of
+/// ranges, or None.
 pub fn isolated_cpus() -> Option<String> {
     cpus_in(ISOLATED)
 }
 
-/// Returns the CPUs that a file of the kernel lists, if there are any.
+/// Returns the list of CPUs in a kernel file, or None if it is empty.
 fn cpus_in(file: &str) -> Option<String> {
     let cpus = fs::read_to_string(file).ok()?;
     let cpus = cpus.trim();
-    // Where the command line names none, nohz_full has "(null)".
+    // Without CPUs on the command line, nohz_full contains "(null)".
     (!cpus.is_empty() && cpus != "(null)").then(|| cpus.to_string())
 }
 
-/// Says what this kernel, or its command line, will do that an operator might not expect.
-/// `partial`: only tasks that ask for it are scheduled by scx_sfs.
+/// Warns of effects of this kernel or its command line that an operator might not expect.
+/// `partial`: scx_sfs schedules only tasks that ask for it.
 pub fn warn_of_limits(partial: bool) {
-    // A deadline server keeps a part of each CPU for sched_ext.
+    // A deadline server reserves a part of each CPU for sched_ext.
     if matches!(compat::struct_has_field("rq", "ext_server"), Ok(false)) {
         info!(
             "this kernel keeps no CPU time for sched_ext tasks (7.0 and later do): after 30 s of \
@@ -225,7 +223,7 @@ pub fn warn_of_limits(partial: bool) {
     }
 }
 
-/// Returns the kernel's version, as uname has it.
+/// Returns the kernel's version as reported by uname.
 pub fn kernel_release() -> String {
     uname().map_or_else(
         |_| "unknown".to_string(),

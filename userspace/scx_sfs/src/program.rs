@@ -1,6 +1,5 @@
-//! The program: puts the kernel half into the kernel, tunes its slice
-//! from the arrivals that it reports, switches fair-only mode, and serves
-//! statistics. The decisions themselves are in `sfs_policy`.
+//! The program: loads the kernel half, tunes its slice from the reported arrivals, switches
+//! fair-only mode, and serves statistics. The decisions themselves are in `sfs_policy`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -21,7 +20,7 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{boundary, history, learn, logging, note, preflight, service, stats, version, NAME};
 
-/// Does what the command line says. Returns how the program ends.
+/// Executes the command line. Returns the exit code of the program.
 pub fn run() -> ExitCode {
     let options = Options::from_command_line();
     logging::init(options.verbose);
@@ -62,7 +61,7 @@ fn execute(options: &Options) -> Result<(), Failure> {
     schedule(options, &signals)
 }
 
-/// Prints by way of a buffer, since clap_complete panics where writing fails.
+/// Prints through a buffer, because clap_complete panics when a write fails.
 fn print_completions(shell: clap_complete::Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Options::command(), NAME, &mut script);
@@ -72,8 +71,8 @@ fn print_completions(shell: clap_complete::Shell) -> Result<()> {
     }
 }
 
-/// Loads the scheduler and stays until a signal or the kernel ends it; loads it
-/// again when the kernel asks for that (CPU hotplug).
+/// Loads the scheduler and runs until a signal or the kernel ends it. Loads it again when the
+/// kernel requests a restart (CPU hotplug).
 fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     let settings = options.settings()?;
     preflight::check()?;
@@ -110,8 +109,8 @@ fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     }
 }
 
-/// Loads the scheduler once, and stays until it ends. Returns how it has ended, and the
-/// error, if it is one.
+/// Loads the scheduler once and runs until it ends. Returns how it ended, with the error if
+/// that was a failure.
 fn load_and_serve(
     settings: &Settings,
     history: &mut History,
@@ -130,8 +129,8 @@ fn load_and_serve(
     control.run(signals, hints)
 }
 
-/// Turns the end of the last scheduler into that of the program. `ejections`: so many of
-/// late, this one among them.
+/// Maps the end of the last scheduler to the end of the program. `ejections` is the number of
+/// recent ejections, including this one.
 fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failure> {
     let failure = |status, error| Err(Failure { status, error });
     if end.is_ejection() && ejections >= history::MOST_EJECTIONS {
@@ -154,8 +153,8 @@ fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failur
     }
 }
 
-/// A service that was ejected pauses before it loads again, a program that somebody starts
-/// does not. Returns false if it was asked to stop meanwhile.
+/// Pauses before loading if this is a service that was ejected. A program started by hand does
+/// not pause. Returns false if a stop was requested meanwhile.
 fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
     let now = history::now();
     let pause = history.pause(now);

@@ -1,6 +1,6 @@
-//! Quotas of cgroups (`cpu.max`) where nobody would keep them: on a kernel that tells a
-//! scheduler of none, and in a group for which the kernel half has no room. There scx_sfs
-//! does not schedule, since the kernel's own scheduler would keep them.
+//! Quotas of cgroups (`cpu.max`) that nobody would enforce: on a kernel that does not report
+//! them to a scheduler, and in a group for which the kernel half has no room. In these cases
+//! scx_sfs does not schedule, since the kernel's own scheduler enforces them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use scx_utils::compat;
 use crate::cgroups::{folders_in, CGROUP_ROOT};
 use crate::preflight::kernel_release;
 
-/// How often to look for quotas where the kernel does not tell of them. A new one is not
-/// kept for so long.
+/// Interval between checks for quotas on kernels that do not report them. A new quota is not
+/// enforced for this long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Returns whether the kernel tells a scheduler of quotas (6.17 and later do).
+/// Returns whether the kernel reports quotas to a scheduler (6.17 and later do).
 ///
 /// # Errors
 ///
@@ -25,15 +25,15 @@ pub fn kernel_tells() -> Result<bool> {
     compat::struct_has_field("sched_ext_ops", "cgroup_set_bandwidth")
 }
 
-/// Looks for quotas that nobody keeps.
+/// Checks for quotas that nobody enforces.
 #[derive(Debug)]
 pub struct QuotaWatch {
     looked_at: Instant,
 }
 
 impl QuotaWatch {
-    /// Looks for the first time. `None`: there is no need to, since the kernel tells of
-    /// quotas, or since the operator does not want them to be kept (`are_ignored`).
+    /// Checks for the first time. `None`: no checks are needed, since the kernel reports quotas
+    /// or the operator ignores them (`are_ignored`).
     ///
     /// # Errors
     ///
@@ -49,12 +49,12 @@ impl QuotaWatch {
         Ok(Some(watch))
     }
 
-    /// Returns how long until it is time to look again.
+    /// Returns the time until the next check.
     pub fn left(&self) -> Duration {
         LOOK_EVERY.saturating_sub(self.looked_at.elapsed())
     }
 
-    /// Looks, if it is time.
+    /// Checks if it is due.
     ///
     /// # Errors
     ///
@@ -82,13 +82,13 @@ impl QuotaWatch {
     }
 }
 
-/// Checks that there is room for all cgroups that there are: at most `most`.
+/// Checks that there are at most `most` cgroups, so that all have room.
 ///
 /// # Errors
 ///
 /// There are more.
 pub fn check_room(most: u32) -> Result<()> {
-    // The root has a place, too.
+    // The root needs a place, too.
     let groups = 1 + groups_below(Path::new(CGROUP_ROOT))
         .filter(|group| {
             ["cpu.weight", "cpu.shares"]
@@ -105,23 +105,23 @@ pub fn check_room(most: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path, below `root`, of a cgroup that has a quota.
+/// Returns the path of a cgroup with a quota, relative to `root`.
 fn first_with_quota(root: &Path) -> Option<String> {
     let group = groups_below(root).find(|group| has_quota(group))?;
     let below = group.strip_prefix(root).unwrap_or(&group);
     Some(below.to_string_lossy().into_owned())
 }
 
-/// Returns whether the cgroup at `path` has a quota: by the file of cgroup v2, or that of v1.
+/// Returns whether the cgroup at `path` has a quota, in the file of cgroup v2 or v1.
 fn has_quota(path: &Path) -> bool {
-    // A group may go at any time; then it has none.
+    // A group may vanish at any time; then it has no quota.
     let limit = |file, none| {
         fs::read_to_string(path.join(file)).is_ok_and(|text| !text.trim_start().starts_with(none))
     };
     limit("cpu.max", "max") || limit("cpu.cfs_quota_us", "-1")
 }
 
-/// Returns all cgroups below `root`. What cannot be read has gone.
+/// Returns all cgroups below `root`. Groups that cannot be read have vanished.
 fn groups_below(root: &Path) -> impl Iterator<Item = PathBuf> {
     let mut left: Vec<_> = children_of(root).collect();
     std::iter::from_fn(move || {
@@ -131,7 +131,7 @@ fn groups_below(root: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Returns the folders in `path`, without those that links lead to.
+/// Returns the folders in `path`, except symbolic links.
 fn children_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
     folders_in(path).into_iter().map(|name| path.join(name))
 }
@@ -140,7 +140,7 @@ fn children_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<'_> {
 mod tests {
     use super::*;
 
-    /// A tree of cgroups that holds these files.
+    /// Creates a tree of cgroups with these files.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {

@@ -4,13 +4,13 @@ use std::io;
 
 use tracing::debug;
 
-/// The thread that has made it is a real-time one, of the lowest priority, until it is dropped.
+/// While this exists, the thread that created it is a real-time thread of the lowest priority.
 pub struct RealTime(());
 
 impl RealTime {
-    /// Makes a real-time thread of this one. None where the system does not allow that:
-    /// without `CAP_SYS_NICE` it takes a limit for it (`ulimit -r 1`, `LimitRTPRIO=1`), and a
-    /// kernel with `CONFIG_RT_GROUP_SCHED` gives control groups no time for it on its own.
+    /// Makes this thread a real-time thread. Returns None if the system does not allow it.
+    /// Without `CAP_SYS_NICE` a limit is required (`ulimit -r 1`, `LimitRTPRIO=1`). A kernel
+    /// with `CONFIG_RT_GROUP_SCHED` gives control groups no real-time budget by default.
     pub fn enter() -> Option<Self> {
         match set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) {
             Ok(()) => Some(Self(())),
@@ -24,7 +24,8 @@ impl RealTime {
 
 impl Drop for RealTime {
     fn drop(&mut self) {
-        // To go back takes no privilege but for the flag, which an unprivileged thread keeps.
+        // Going back needs no privilege. Only clearing the flag does; an unprivileged thread
+        // keeps it.
         let usual = set_policy(libc::SCHED_OTHER, 0)
             .or_else(|_| set_policy(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0));
         if let Err(error) = usual {

@@ -1,4 +1,4 @@
-//! What the service manager is told (sd_notify(3)); nothing where there is none.
+//! Notifications to the service manager (sd_notify(3)); no effect without one.
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use sd_notify::NotifyState;
 use tracing::debug;
 
-/// Keep-alives for each period of the service manager's watchdog.
+/// Number of keep-alives in each period of the service manager's watchdog.
 const PER_PERIOD: u32 = 3;
 
-/// Time until what has not shown to be alive is looked at again.
+/// Delay before the next check after a failed one.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Returns whether a service manager wants to hear.
+/// Returns whether a service manager expects notifications.
 pub fn is_supervised() -> bool {
     env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// The scheduler is loaded and enabled.
+/// Reports that the scheduler is loaded and enabled.
 pub fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The scheduler is loaded anew.
+/// Reports that the scheduler is being reloaded.
 pub fn reloading() {
     let mut states = vec![
         NotifyState::Reloading,
@@ -33,14 +33,14 @@ pub fn reloading() {
     tell(&states);
 }
 
-/// The scheduler is about to be unloaded.
+/// Reports that the scheduler is about to be unloaded.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// The start takes so much longer, for the reason given.
+/// Extends the start timeout by `longer`, with the reason.
 pub fn starting(why: &str, longer: Duration) {
-    // Time to load comes on top of it.
+    // Loading takes time on top of it.
     let longer = longer + Duration::from_secs(30);
     let longer = u32::try_from(longer.as_micros()).unwrap_or(u32::MAX);
     tell(&[
@@ -49,15 +49,15 @@ pub fn starting(why: &str, longer: Duration) {
     ]);
 }
 
-/// The manager may have gone, and comes back.
+/// A failure is not an error: the manager may be restarting.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         debug!("the service manager cannot be told: {error}");
     }
 }
 
-/// The service manager's watchdog: it restarts what does not say for a while that it is
-/// alive.
+/// The service manager's watchdog: it restarts a service that sends no sign of life for a
+/// while.
 #[derive(Debug)]
 pub struct Watchdog {
     every: Duration,
@@ -80,13 +80,13 @@ impl Watchdog {
         }
     }
 
-    /// Returns how long it may be until the next sign of life.
+    /// Returns the time until the next sign of life is due.
     pub fn left(&self) -> Duration {
         self.due.saturating_duration_since(Instant::now())
     }
 
-    /// Gives a sign of life if `alive` has none of its reasons against it. Returns the
-    /// reason, once for each time that there is one.
+    /// Sends a sign of life if `alive` is Ok. Otherwise returns the reason, once for each
+    /// series of failures.
     pub fn keep_alive(&mut self, alive: Result<(), String>) -> Option<String> {
         match alive {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! What a run of the scheduler is set to, in numbers and enums: what the options come to.
+//! Settings of a run, converted from the options to numbers and enums.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use crate::boundary::Identity;
 use crate::cgroups::SandboxPattern;
 use crate::kernel::{Slice, Tunables};
 
-/// What a run of the scheduler is set to.
+/// Settings of a run of the scheduler.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How S follows from the mean IAT.
+    /// How S is computed from the mean IAT.
     pub slice: SlicePolicy,
-    /// When fair-only mode goes on and off; `None`: never.
+    /// When fair-only mode begins and ends; `None`: never.
     pub overload: Option<OverloadPolicy>,
     /// N.
     pub window: NonZeroUsize,
-    /// What the kernel half is set to.
+    /// Settings of the kernel half.
     pub tunables: Tunables,
-    /// Which cgroups are sandboxes; none: functions are told otherwise.
+    /// Patterns of sandboxes; if empty, functions are identified otherwise.
     pub sandboxes: Vec<SandboxPattern>,
-    /// Where what is learned is kept; `None`: nowhere.
+    /// File for the learned state; `None`: not saved.
     pub learn_state: Option<PathBuf>,
-    /// S and the mode are logged for programs to read.
+    /// Whether S and the mode are logged for programs to read.
     pub log_slice: bool,
 }
 
@@ -40,7 +40,7 @@ impl Settings {
         }
     }
 
-    /// Returns an S of `slice_ns`, and what follows from it.
+    /// Returns S = `slice_ns` with the values that follow from it.
     pub fn slice_of(&self, slice_ns: u64) -> Slice {
         Slice {
             slice_ns,
@@ -49,7 +49,7 @@ impl Settings {
         }
     }
 
-    /// Returns whether functions are named after the cgroup above that of the sandbox.
+    /// Returns whether functions are named after the sandbox's parent cgroup.
     pub fn names_by_parent(&self) -> bool {
         self.tunables.identity == Identity::Parent
     }

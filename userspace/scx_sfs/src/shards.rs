@@ -1,4 +1,4 @@
-//! Shards: how FILTER is split on a machine with very many CPUs.
+//! Shards: how FILTER is split on machines with very many CPUs.
 
 use std::str::FromStr;
 
@@ -8,20 +8,20 @@ use tracing::warn;
 
 use crate::bpf_intf::{SFS_MAX_CPUS, SFS_MAX_SHARDS};
 
-/// Up to so many CPUs share one queue if nothing else is said. Other schedulers saw one
-/// queue collapse from about 100 on; docs/simulation.md has figures.
+/// By default, up to this many CPUs share one queue. In other schedulers one queue collapsed
+/// from about 100 CPUs on; docs/simulation.md has figures.
 const CPUS_OF_ONE_QUEUE: usize = 64;
 
-/// Caches with fewer CPUs share a shard with their neighbours: first in, first out
-/// holds within a shard, and more CPUs to a shard even out what each is given.
+/// Caches with fewer CPUs share a shard with their neighbours. First-in-first-out order holds
+/// within a shard, and more CPUs in a shard even out their load.
 const LEAST_CPUS: usize = 16;
 
-/// How many shards FILTER is to have.
+/// Number of shards of FILTER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shards {
-    /// One on a small machine; else one for each last-level cache, roughly.
+    /// One on a small machine, otherwise about one for each last-level cache.
     Auto,
-    /// So many, of like size.
+    /// This many, of similar size.
     Number(usize),
 }
 
@@ -40,7 +40,7 @@ impl FromStr for Shards {
     }
 }
 
-/// Where a CPU is.
+/// Position of a CPU in the topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     node: usize,
@@ -49,20 +49,20 @@ struct Place {
     cpu: usize,
 }
 
-/// Which CPU has which shard.
+/// The assignment of CPUs to shards.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Partition {
     /// The number of shards.
     pub shards: u32,
-    /// The shard of each CPU, by the CPU's number.
+    /// The shard of each CPU, indexed by CPU number.
     pub of_cpu: [u8; SFS_MAX_CPUS as usize],
 }
 
-/// Splits this machine's CPUs as `wanted` says.
+/// Splits this machine's CPUs according to `wanted`.
 ///
 /// # Errors
 ///
-/// Nobody knows where the CPUs are, and a number of shards is asked for.
+/// The topology cannot be read, and a number of shards is requested.
 pub fn partition(wanted: Shards) -> Result<Partition> {
     let small = *NR_CPU_IDS <= CPUS_OF_ONE_QUEUE;
     if wanted == Shards::Number(1) || (wanted == Shards::Auto && small) {
@@ -83,7 +83,7 @@ pub fn partition(wanted: Shards) -> Result<Partition> {
     places.sort_unstable();
     if let Shards::Number(number) = wanted {
         if number > places.len() {
-            // No error: CPUs may have been taken offline, and scheduling has to go on.
+            // Not an error: CPUs may have gone offline, and scheduling must go on.
             warn!(
                 "--filter-shards {number} is more than the {} CPUs that are online: one shard for each",
                 places.len()
@@ -104,7 +104,7 @@ fn places_of(topology: &Topology) -> Vec<Place> {
     .collect()
 }
 
-/// Splits `places`, which are in order; none of the shards is empty.
+/// Splits the sorted `places` into shards, none of them empty.
 fn split(places: &[Place], wanted: Shards) -> Vec<&[Place]> {
     match wanted {
         Shards::Number(number) => equal_parts(places, number.min(places.len())),
@@ -121,7 +121,7 @@ fn split(places: &[Place], wanted: Shards) -> Vec<&[Place]> {
     }
 }
 
-/// Cuts `places` into `number` parts whose sizes differ by one at most.
+/// Splits `places` into `number` parts whose sizes differ by at most one.
 fn equal_parts(places: &[Place], number: usize) -> Vec<&[Place]> {
     let cut = |part| part * places.len() / number;
     (0..number)
@@ -129,8 +129,7 @@ fn equal_parts(places: &[Place], number: usize) -> Vec<&[Place]> {
         .collect()
 }
 
-/// One shard for each last-level cache, but small ones of one node together, and large
-/// ones in parts.
+/// One shard for each last-level cache. Small caches of one node are joined, large ones split.
 fn by_cache(places: &[Place]) -> Vec<&[Place]> {
     let mut shards: Vec<&[Place]> = Vec::new();
     let mut rest = places;
@@ -150,7 +149,7 @@ fn by_cache(places: &[Place]) -> Vec<&[Place]> {
     shards
 }
 
-/// The number of CPUs that share the first one's cache.
+/// Returns the number of CPUs that share the first one's cache.
 fn cache_len(places: &[Place]) -> usize {
     let of = |place: &Place| (place.node, place.cache);
     places
@@ -163,7 +162,7 @@ fn assign(shards: &[&[Place]]) -> Partition {
     let mut of_cpu = [0; SFS_MAX_CPUS as usize];
     for (shard, places) in shards.iter().enumerate() {
         for place in *places {
-            // Numbers beyond share a place, as in the kernel half.
+            // CPU numbers beyond the limit wrap around, as in the kernel half.
             of_cpu[place.cpu % SFS_MAX_CPUS as usize] = shard as u8;
         }
     }
@@ -179,7 +178,8 @@ mod tests {
 
     use super::*;
 
-    /// A machine with so many nodes, caches in each, and CPUs in each of these.
+    /// Returns a machine with `nodes` nodes, `caches` caches in each, and `cpus` CPUs in each
+    /// cache.
     fn machine(nodes: usize, caches: usize, cpus: usize) -> Vec<Place> {
         let place = |cpu| Place {
             node: cpu / cpus / caches,

@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM as a file descriptor, so that the loader can wait for
-//! them and for the kernel half at the same time.
+//! SIGINT and SIGTERM as a file descriptor, so that the loader can wait for them and for the
+//! kernel half at the same time.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -16,12 +16,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals, for this thread and those that it starts, and returns
-    /// the descriptor that they arrive at.
+    /// Blocks the signals, for this thread and the threads it starts, and returns their
+    /// descriptor.
     ///
     /// # Errors
     ///
-    /// The kernel refuses; out of descriptors.
+    /// The kernel refuses, or descriptors have run out.
     pub fn block() -> Result<Self> {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
@@ -32,11 +32,11 @@ impl Signals {
         Ok(Self { fd })
     }
 
-    /// Waits for a signal, no longer than `timeout`. Returns whether one came.
+    /// Waits for a signal, at most for `timeout`. Returns whether one arrived.
     ///
     /// # Errors
     ///
-    /// The descriptor cannot be waited for.
+    /// The descriptor cannot be polled.
     pub fn wait(&self, timeout: Duration) -> Result<bool> {
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.fd.as_fd(), PollFlags::POLLIN)];

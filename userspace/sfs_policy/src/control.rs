@@ -1,4 +1,4 @@
-//! When the decisions are made: the loader's side of the crate.
+//! The time of each decision: the crate's interface for the loader.
 //!
 //! Source: SFS (SC'22), adaptive slice: S is recomputed every N arrivals.
 
@@ -6,44 +6,42 @@ use core::num::NonZeroUsize;
 
 use crate::{IatWindow, Mode, OverloadDetector, OverloadPolicy, SlicePolicy, Transition};
 
-/// What a [`Controller`] is made of.
+/// The settings of a [`Controller`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// N: how many arrivals S is computed from, and after how many anew.
+    /// N: number of arrivals that S is computed from, and between two recomputations.
     pub window: NonZeroUsize,
-    /// How S follows from the mean IAT.
+    /// How S is computed from the mean IAT.
     pub slice: SlicePolicy,
-    /// S before the first N arrivals, in ns; brought within the bounds of
-    /// `slice`.
+    /// S before the first N arrivals, in ns; clamped to the bounds of `slice`.
     pub initial_slice_ns: u64,
-    /// When FILTER is bypassed; `None`: never.
+    /// When new invocations bypass FILTER; `None`: never.
     pub overload: Option<OverloadPolicy>,
     /// CPUs that run invocations, 1 or more.
     pub cpus: u32,
 }
 
-/// What a [`Controller`] has seen and decided so far.
+/// The observations and decisions of a [`Controller`] so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
-    /// Arrivals taken.
+    /// Number of arrivals.
     pub arrivals: u64,
     /// The mean IAT behind the slice in force, in ns; `None` before the first
     /// recomputation.
     pub mean_iat_ns: Option<u64>,
     /// The slice in force, in ns.
     pub slice_ns: u64,
-    /// CPUs that the slice is computed for.
+    /// Number of CPUs that the slice is computed for.
     pub cpus: u32,
-    /// How often N arrivals led to a recomputation of S, whether it changed S
-    /// or not.
+    /// Number of recomputations of S after N arrivals, whether S changed or not.
     pub recomputations: u64,
-    /// How often fair-only mode was entered.
+    /// Number of times that fair-only mode was entered.
     pub fair_only_entered: u64,
-    /// How often fair-only mode was left; `fair_only_entered`, or one less.
+    /// Number of times that fair-only mode was left; `fair_only_entered`, or one less.
     pub fair_only_left: u64,
 }
 
-/// Takes what the kernel half reports and answers with what it must be told.
+/// Takes the reports of the kernel half and returns new settings for it.
 ///
 /// # Example
 ///
@@ -75,7 +73,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Makes a controller that has seen nothing yet.
+    /// Creates a controller without any observations.
     pub fn new(config: Config) -> Self {
         Self {
             policy: config.slice,
@@ -96,10 +94,9 @@ impl Controller {
 
     /// Takes arrivals (timestamps in ns), and returns S in ns if it changed.
     ///
-    /// S is recomputed after each N arrivals exactly, however they are split
-    /// into calls: the first time from the N - 1 inter-arrival times between the
-    /// first N arrivals, then from the N since the last recomputation, so each
-    /// counts once.
+    /// S is recomputed after exactly N arrivals each time, however they are split into calls.
+    /// The first time it uses the N - 1 inter-arrival times between the first N arrivals, then
+    /// the N since the last recomputation, so each counts once.
     pub fn on_arrivals(&mut self, arrivals_ns: &[u64]) -> Option<u64> {
         let before_ns = self.counters.slice_ns;
         for &arrival_ns in arrivals_ns {
@@ -108,8 +105,8 @@ impl Controller {
         self.changed_from(before_ns)
     }
 
-    /// Takes a queueing delay in ns, and returns the change of mode that it
-    /// causes, if any. See [`OverloadDetector::observe`] for which delay.
+    /// Takes a queueing delay in ns, and returns the resulting change of mode, if any. See
+    /// [`OverloadDetector::observe`] for the delay to pass.
     pub fn on_delay(&mut self, delay_ns: u64) -> Option<Transition> {
         let transition = self.detector.observe(delay_ns, self.counters.slice_ns)?;
         match transition {
@@ -121,8 +118,8 @@ impl Controller {
 
     /// Takes a new number of CPUs, and returns S in ns if it changed.
     ///
-    /// S follows at once, from the same mean IAT as before; the next
-    /// recomputation is due when it was.
+    /// S changes at once, with the same mean IAT. The time of the next recomputation does not
+    /// change.
     pub fn set_cpus(&mut self, cpus: u32) -> Option<u64> {
         let before_ns = self.counters.slice_ns;
         self.counters.cpus = cpus;
@@ -140,7 +137,7 @@ impl Controller {
         self.detector.mode()
     }
 
-    /// What a page of statistics shows.
+    /// The counters for statistics.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -156,7 +153,7 @@ impl Controller {
     }
 
     fn recompute(&mut self) {
-        // With N = 1 there is no interval yet after the first N arrivals.
+        // With N = 1, the first N arrivals contain no interval.
         let Some(mean_iat_ns) = self.window.mean_iat_ns() else {
             return;
         };

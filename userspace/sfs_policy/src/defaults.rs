@@ -1,6 +1,6 @@
-//! Defaults of scx_sfs's decisions, each declared once: for the loader's options and for the
-//! simulation's. What the kernel half begins with as well stands in its `intf.h` too, which
-//! this crate knows nothing of; `scx_sfs/tests/constants.rs` compares the two.
+//! Defaults of scx_sfs's decisions, each declared once, for the options of the loader and of
+//! the simulation. Initial values of the kernel half are also in its `intf.h`, which this crate
+//! does not use; `scx_sfs/tests/constants.rs` compares the two.
 
 pub use crate::iat::DEFAULT_WINDOW as WINDOW;
 pub use crate::learn::DEFAULT_FUNCTIONS as FUNCTIONS;
@@ -11,20 +11,20 @@ pub const SLICE_MIN_NS: u64 = 1_000_000;
 /// The longest S, in ns.
 pub const SLICE_MAX_NS: u64 = 1_000_000_000;
 
-/// S until the first window of arrivals is complete, in ns: between the short
-/// and the long functions of every trace that we know of.
+/// S until the first window of arrivals is complete, in ns: between the short and the long
+/// functions of every trace known to us.
 pub const INITIAL_SLICE_NS: u64 = 100_000_000;
 
 /// The paper's O: a delay of O x S is overload.
 pub const OVERLOAD_FACTOR: f64 = 3.0;
 
-/// How many times what its completion costs equal sharing has to have given an invocation
-/// before nothing that comes later goes before it.
+/// Once equal sharing would have given an invocation this many times the cost of its
+/// completion, no later arrival goes before it.
 pub const AGEING: f64 = 3.0;
 
-/// Completions after which the tables of ranks are made anew. More often does no better
-/// (docs/policy.md).
+/// Number of completions between two refreshes of the rank tables. Refreshing more often is no
+/// better (docs/policy.md).
 pub const REFRESH: u32 = 100;
 
-/// Most different tables of ranks, the default table included.
+/// Maximum number of different rank tables, including the default table.
 pub const TABLES: u16 = 512;

@@ -1,4 +1,4 @@
-//! What can be wrong with the settings of a policy.
+//! Errors in the settings of a policy.
 
 use core::error::Error;
 use core::fmt;
@@ -6,8 +6,7 @@ use core::time::Duration;
 
 /// A setting out of its range.
 ///
-/// Only constructors fail; a policy that exists is valid and its decisions
-/// cannot fail.
+/// Only constructors fail; a constructed policy is valid and its decisions cannot fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum PolicyError {
@@ -17,14 +16,14 @@ pub enum PolicyError {
     InfiniteSlice,
     /// The shortest slice is longer than the longest.
     SliceBounds {
-        /// The shortest slice asked for, in ns.
+        /// The requested shortest slice, in ns.
         min_ns: u64,
-        /// The longest slice asked for, in ns.
+        /// The requested longest slice, in ns.
         max_ns: u64,
     },
     /// An overload factor that is not a finite number above 0.
     Factor(f64),
-    /// Fair-only mode would be left no earlier than it is entered.
+    /// Fair-only mode would not be left below the threshold at which it is entered.
     Hysteresis {
         /// The factor at which fair-only mode is entered.
         factor: f64,

@@ -1,32 +1,31 @@
 //! The mean inter-arrival time (IAT) of the last N arrivals.
 //!
-//! Source: SFS (SC'22), adaptive slice. Where the paper's artefact collects N
-//! arrivals, averages them and starts over (and counts one interval in two
-//! windows), this window slides and counts each interval exactly once.
+//! Source: SFS (SC'22), adaptive slice. The paper's artefact collects N arrivals, averages them
+//! and starts over, and so counts one interval in two windows. This window slides and counts
+//! each interval exactly once.
 
 use alloc::collections::VecDeque;
 use core::num::NonZeroUsize;
 
-/// The paper's N: the number of inter-arrival times in a full window, and of
+/// The paper's N: the number of inter-arrival times in a full window, and the number of
 /// arrivals between two recomputations of S.
 pub const DEFAULT_WINDOW: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 
 /// A sliding window over the last N inter-arrival times.
 ///
-/// N inter-arrival times lie between N + 1 arrivals, so the window is full from
-/// the (N + 1)th arrival on.
+/// N inter-arrival times lie between N + 1 arrivals, so the window is full from the (N + 1)th
+/// arrival on.
 ///
 /// # Arrivals out of order
 ///
-/// CPUs record arrivals concurrently, and the platform's hints carry its own
-/// timestamps, so an arrival may be older than its predecessor. It counts as an
-/// IAT of 0, and the next IAT is measured from the newest arrival so far. Slight
-/// disorder thus leaves the sum of the IATs as it would be in order.
+/// CPUs record arrivals concurrently, and the platform's hints carry its own timestamps, so an
+/// arrival may be older than its predecessor. It counts as an IAT of 0, and the next IAT is
+/// measured from the newest arrival so far. Slight disorder thus leaves the sum of the IATs
+/// unchanged.
 ///
-/// N late arrivals in a row are no disorder: the clock went back, or one
-/// timestamp was far in the future. The window then measures from the last of
-/// them, so a wrong timestamp distorts the mean for a bounded number of
-/// arrivals and not until the clock has caught up with it.
+/// N late arrivals in a row are not disorder: the clock went back, or one timestamp was far in
+/// the future. The window then measures from the last of them, so a wrong timestamp distorts
+/// the mean for a bounded number of arrivals and not until the clock has caught up with it.
 ///
 /// # Example
 ///
@@ -40,20 +39,20 @@ pub const DEFAULT_WINDOW: NonZeroUsize = NonZeroUsize::new(100).unwrap();
 /// ```
 #[derive(Debug, Clone)]
 pub struct IatWindow {
-    /// N: how many IATs the window holds at most.
+    /// N: maximum number of IATs in the window.
     n: NonZeroUsize,
     /// The last N IATs, oldest first.
     iats_ns: VecDeque<u64>,
-    /// Sum of `iats_ns`. N x `u64::MAX` fits for every N that memory can hold.
+    /// Sum of `iats_ns`. N x `u64::MAX` fits for every N that fits into memory.
     sum_ns: u128,
     /// The arrival from which the next IAT is measured.
     newest_ns: Option<u64>,
-    /// Arrivals in a row that were older than `newest_ns`; always below N.
+    /// Number of consecutive arrivals older than `newest_ns`; always below N.
     late: usize,
 }
 
 impl IatWindow {
-    /// Makes an empty window over the last `n` inter-arrival times.
+    /// Creates an empty window over the last `n` inter-arrival times.
     ///
     /// Memory grows with the arrivals, up to 8 bytes for each of `n`.
     pub fn new(n: NonZeroUsize) -> Self {
@@ -77,9 +76,8 @@ impl IatWindow {
 
     /// The mean of the inter-arrival times in the window, in ns, rounded down.
     ///
-    /// `None` before the second arrival. A window that is not yet full answers
-    /// with the mean of what it holds; ask [`is_full`](Self::is_full) where that
-    /// matters. Takes constant time.
+    /// `None` before the second arrival. A window that is not yet full returns the mean of its
+    /// content; use [`is_full`](Self::is_full) where that matters. Takes constant time.
     pub fn mean_iat_ns(&self) -> Option<u64> {
         let mean = self.sum_ns.checked_div(self.iats_ns.len() as u128)?;
         // A mean is never above the largest of its terms, which is a u64.
@@ -91,8 +89,7 @@ impl IatWindow {
         self.iats_ns.len()
     }
 
-    /// Whether the window holds no inter-arrival time: before the second
-    /// arrival.
+    /// Whether the window holds no inter-arrival time, as before the second arrival.
     pub fn is_empty(&self) -> bool {
         self.iats_ns.is_empty()
     }
@@ -190,7 +187,7 @@ mod tests {
     fn recovers_from_a_timestamp_in_the_future() {
         let mut window = window(2, &[0, 10, u64::MAX]);
         assert_eq!(window.mean_iat_ns(), Some(u64::MAX / 2));
-        // Two late arrivals in a row: from the second on, time runs from there.
+        // Two late arrivals in a row: from the second on, IATs are measured from there.
         window.extend([30, 40, 50, 60]);
         assert_eq!(window.mean_iat_ns(), Some(10));
     }

@@ -1,14 +1,14 @@
-//! Overload: when FILTER delays new invocations too much, and when no longer.
+//! Overload: when FILTER delays new invocations too much, and when this is over.
 //!
-//! Source: SFS (SC'22), transient overload: an invocation that has waited O x S
-//! or longer in FILTER (O = 3) makes new ones bypass it until the delay is back
-//! to normal. The paper leaves "back to normal" open; here it is a second, lower
-//! threshold, so that a delay near one threshold does not flap between modes.
+//! Source: SFS (SC'22), transient overload: an invocation that has waited O x S or longer in
+//! FILTER (O = 3) makes new ones bypass it until the delay is back to normal. The paper does
+//! not define "back to normal". Here it is a second, lower threshold, so that a delay near one
+//! threshold does not make the mode flap.
 
 use crate::defaults::OVERLOAD_FACTOR;
 use crate::PolicyError;
 
-/// Overload is over at this part of the delay at which it begins.
+/// Overload ends at the delay at which it begins, divided by this.
 const EXIT_PART: f64 = 3.0;
 
 /// The delays at which fair-only mode is entered and left, in units of S.
@@ -29,14 +29,12 @@ impl Default for OverloadPolicy {
 }
 
 impl OverloadPolicy {
-    /// Enter fair-only mode at `factor` x S (the paper's O), leave it at
-    /// `exit_factor` x S.
+    /// Enters fair-only mode at `factor` x S (the paper's O), leaves it at `exit_factor` x S.
     ///
     /// # Errors
     ///
-    /// [`Factor`](PolicyError::Factor) if one of them is not a finite number
-    /// above 0, [`Hysteresis`](PolicyError::Hysteresis) if `exit_factor` is not
-    /// below `factor`.
+    /// [`Factor`](PolicyError::Factor) if one of them is not a finite number above 0,
+    /// [`Hysteresis`](PolicyError::Hysteresis) if `exit_factor` is not below `factor`.
     pub fn new(factor: f64, exit_factor: f64) -> Result<Self, PolicyError> {
         for value in [factor, exit_factor] {
             if !value.is_finite() || value <= 0.0 {
@@ -55,19 +53,18 @@ impl OverloadPolicy {
         })
     }
 
-    /// Enter fair-only mode at `factor` x S, leave it at a third of that: the
-    /// band of the default, for another O.
+    /// Enters fair-only mode at `factor` x S, leaves it at a third of that: the ratio of the
+    /// default, for another O.
     ///
     /// # Errors
     ///
-    /// [`Factor`](PolicyError::Factor) if `factor` is not a finite number above
-    /// 0.
+    /// [`Factor`](PolicyError::Factor) if `factor` is not a finite number above 0.
     pub fn with_factor(factor: f64) -> Result<Self, PolicyError> {
         Self::new(factor, factor / EXIT_PART)
     }
 
-    /// The shortest delay, in ns, that is overload with a slice of `slice_ns`:
-    /// `factor` x S, rounded up; at least 1, at most `u64::MAX`.
+    /// The shortest delay, in ns, that counts as overload with a slice of `slice_ns`: `factor`
+    /// x S, rounded up; at least 1, at most `u64::MAX`.
     pub fn enter_ns(&self, slice_ns: u64) -> u64 {
         let threshold = self.factor * slice_ns as f64;
         // Casts from float to integer truncate and saturate.
@@ -76,23 +73,22 @@ impl OverloadPolicy {
         rounded_up.max(1)
     }
 
-    /// The longest delay, in ns, that is normal with a slice of `slice_ns`:
-    /// `exit_factor` x S, rounded down; always below
-    /// [`enter_ns`](Self::enter_ns).
+    /// The longest delay, in ns, that counts as normal with a slice of `slice_ns`:
+    /// `exit_factor` x S, rounded down; always below [`enter_ns`](Self::enter_ns).
     pub fn exit_ns(&self, slice_ns: u64) -> u64 {
         let threshold = (self.exit_factor * slice_ns as f64) as u64;
-        // Beyond 2^53 ns the rounding of floats could close the gap.
+        // Beyond 2^53 ns, rounding of floats could close the gap.
         threshold.min(self.enter_ns(slice_ns) - 1)
     }
 }
 
-/// Where new invocations go.
+/// Where new invocations are queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// To FILTER, with credit S.
+    /// In FILTER, with credit S.
     #[default]
     Filter,
-    /// To FAIR at once: overload.
+    /// In FAIR at once: overload.
     FairOnly,
 }
 
@@ -115,11 +111,10 @@ impl Transition {
     }
 }
 
-/// Follows the queueing delay and decides between the modes.
+/// Follows the queueing delay and selects the mode.
 ///
-/// Starts in [`Mode::Filter`]. A delay strictly between
-/// [`exit_ns`](OverloadPolicy::exit_ns) and
-/// [`enter_ns`](OverloadPolicy::enter_ns) never changes the mode.
+/// Starts in [`Mode::Filter`]. A delay strictly between [`exit_ns`](OverloadPolicy::exit_ns)
+/// and [`enter_ns`](OverloadPolicy::enter_ns) never changes the mode.
 ///
 /// # Example
 ///
@@ -139,7 +134,7 @@ pub struct OverloadDetector {
 }
 
 impl OverloadDetector {
-    /// Makes a detector in [`Mode::Filter`]; with `None` it stays there.
+    /// Creates a detector in [`Mode::Filter`]; with `None` it stays there.
     pub fn new(policy: Option<OverloadPolicy>) -> Self {
         Self {
             policy,
@@ -147,12 +142,12 @@ impl OverloadDetector {
         }
     }
 
-    /// Takes a queueing delay and the slice in force, both in ns, and returns
-    /// the transition that they cause, if any.
+    /// Takes a queueing delay and the slice in force, both in ns, and returns the resulting
+    /// transition, if any.
     ///
-    /// The delay to observe is the one that a new invocation would see in
-    /// FILTER now. In fair-only mode that is the wait of FILTER's head, or 0
-    /// once FILTER is empty. The slice may differ from one call to the next.
+    /// The delay to pass is the wait of a new invocation in FILTER now. In fair-only mode this
+    /// is the wait of FILTER's head, or 0 once FILTER is empty. The slice may differ from call
+    /// to call.
     pub fn observe(&mut self, delay_ns: u64, slice_ns: u64) -> Option<Transition> {
         let policy = self.policy?;
         let transition = match self.mode {
@@ -169,7 +164,7 @@ impl OverloadDetector {
         self.mode
     }
 
-    /// The thresholds in use; `None` if overload is not watched.
+    /// The thresholds in use; `None` without overload detection.
     pub fn policy(&self) -> Option<OverloadPolicy> {
         self.policy
     }

@@ -1,14 +1,14 @@
 //! The slice S: CPU time that an invocation may use in FILTER.
 //!
-//! Source: SFS (SC'22), adaptive slice: S = mean IAT x CPUs. With one arrival
-//! every IAT and invocations that use S each, the CPUs are just fully used; the
-//! invocations that need more than S are the ones that FILTER cannot afford.
+//! Source: SFS (SC'22), adaptive slice: S = mean IAT x CPUs. With one arrival every IAT and
+//! invocations that use S each, the CPUs are just fully used. FILTER cannot afford invocations
+//! that need more than S.
 
 use crate::PolicyError;
 
-/// How long the slice is: S = mean IAT x CPUs, within bounds.
+/// The length of the slice: S = mean IAT x CPUs, within bounds.
 ///
-/// A fixed slice is one whose bounds are equal.
+/// A fixed slice has equal bounds.
 ///
 /// # Example
 ///
@@ -27,15 +27,14 @@ pub struct SlicePolicy {
 }
 
 impl SlicePolicy {
-    /// A slice that follows the arrivals, from `min_ns` to `max_ns` (both
-    /// included).
+    /// A slice that follows the arrivals, from `min_ns` to `max_ns` (both included).
     ///
     /// # Errors
     ///
     /// [`ZeroSlice`](PolicyError::ZeroSlice) if `min_ns` is 0,
-    /// [`InfiniteSlice`](PolicyError::InfiniteSlice) if `max_ns` is `u64::MAX`:
-    /// the kernel has other meanings for these two.
-    /// [`SliceBounds`](PolicyError::SliceBounds) if `min_ns` is above `max_ns`.
+    /// [`InfiniteSlice`](PolicyError::InfiniteSlice) if `max_ns` is `u64::MAX`: the kernel
+    /// gives these two other meanings. [`SliceBounds`](PolicyError::SliceBounds) if `min_ns` is
+    /// above `max_ns`.
     pub fn new(min_ns: u64, max_ns: u64) -> Result<Self, PolicyError> {
         if min_ns == 0 {
             return Err(PolicyError::ZeroSlice);
@@ -49,7 +48,7 @@ impl SlicePolicy {
         Ok(Self { min_ns, max_ns })
     }
 
-    /// A slice of `slice_ns`, whatever the arrivals.
+    /// A slice of `slice_ns`, independent of the arrivals.
     ///
     /// # Errors
     ///
@@ -58,16 +57,15 @@ impl SlicePolicy {
         Self::new(slice_ns, slice_ns)
     }
 
-    /// S for a mean inter-arrival time in ns and the number of CPUs that run
-    /// invocations.
+    /// S for a mean inter-arrival time in ns and the number of CPUs that run invocations.
     ///
-    /// Any values are allowed: a product too large for a `u64` is as good as
-    /// the upper bound, and one of 0 as good as the lower.
+    /// Any values are allowed: a product too large for a `u64` gives the upper bound, and one
+    /// of 0 the lower.
     pub fn slice_ns(&self, mean_iat_ns: u64, cpus: u32) -> u64 {
         self.clamp(mean_iat_ns.saturating_mul(u64::from(cpus)))
     }
 
-    /// The slice within the bounds that is nearest to `slice_ns`.
+    /// The slice within the bounds nearest to `slice_ns`.
     pub fn clamp(&self, slice_ns: u64) -> u64 {
         slice_ns.clamp(self.min_ns, self.max_ns)
     }

@@ -1,6 +1,5 @@
-//! Sandboxes: which cgroups are some function's. They are named by patterns, and
-//! may appear and vanish at any time; the kernel reports both by inotify, so that
-//! nothing is polled.
+//! Sandboxes: the cgroups that belong to functions. Patterns name them, and they may appear and
+//! vanish at any time. The kernel reports both through inotify, so nothing is polled.
 
 mod pattern;
 
@@ -19,15 +18,15 @@ use tracing::{debug, warn};
 
 pub use pattern::SandboxPattern;
 
-/// Where cgroup v2 is mounted.
+/// Mount point of cgroup v2.
 pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// What has become of a sandbox.
+/// A change of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The cgroup with this id is one, of the function with this name.
+    /// The cgroup with this id is a sandbox, of the function with this name.
     Appeared(u64, String),
-    /// It is gone.
+    /// The sandbox with this id has gone.
     Vanished(u64),
 }
 
@@ -35,7 +34,7 @@ pub enum Change {
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    /// Patterns (by index) whose components down to this folder match.
+    /// Patterns (by index) that match the path down to this folder.
     candidates: Vec<usize>,
     depth: usize,
 }
@@ -52,9 +51,9 @@ pub struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// Starts to watch the hierarchy at `root` for cgroups of `patterns`, whose
-    /// functions have the name of the cgroup above if `by_parent`. Returns those that
-    /// are there as changes.
+    /// Starts to watch the hierarchy at `root` for cgroups that match `patterns`. With
+    /// `by_parent`, functions are named after the parent cgroup. Returns the sandboxes already
+    /// present as changes.
     ///
     /// # Errors
     ///
@@ -86,17 +85,17 @@ impl Sandboxes {
         Ok((watch, changes))
     }
 
-    /// Returns how many sandboxes there are.
+    /// Returns the number of sandboxes.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Returns what has changed since the last call; does not wait. That a new folder
-    /// cannot be watched is said once; sandboxes in it are not seen.
+    /// Returns the changes since the last call, without waiting. A failure to watch a new
+    /// folder is logged once; sandboxes in it are not seen.
     ///
     /// # Errors
     ///
-    /// The kernel does not report changes any more.
+    /// The kernel no longer reports changes.
     pub fn changes(&mut self) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         loop {
@@ -143,7 +142,7 @@ impl Sandboxes {
         self.visit(&path, name, depth, &candidates, changes)
     }
 
-    /// Looks through the whole hierarchy.
+    /// Scans the whole hierarchy.
     fn start_over(&mut self, changes: &mut Vec<Change>) -> Result<()> {
         let gone: Vec<PathBuf> = self
             .known
@@ -158,8 +157,7 @@ impl Sandboxes {
         self.enter(&self.root.clone(), 0, all, changes)
     }
 
-    /// A cgroup at `path`, with `depth` components above it that match the
-    /// `candidates`.
+    /// Visits the cgroup at `path`. The `candidates` match the `depth` components above it.
     fn visit(
         &mut self,
         path: &Path,
@@ -181,7 +179,8 @@ impl Sandboxes {
             }
         }
         if is_sandbox {
-            // Who is in it may make cgroups below: these are part of it, not sandboxes.
+            // Tasks in a sandbox may create cgroups below it. These are part of it, not
+            // sandboxes.
             self.register(path, changes);
             return Ok(());
         }
@@ -192,7 +191,7 @@ impl Sandboxes {
     }
 
     fn register(&mut self, path: &Path, changes: &mut Vec<Change>) {
-        // It may be gone again.
+        // It may already be gone.
         let Some(id) = cgroup_id(path) else {
             return;
         };
@@ -206,8 +205,8 @@ impl Sandboxes {
         changes.push(Change::Appeared(id, function));
     }
 
-    /// Returns the name of the function whose sandbox is at `path`, as the first
-    /// pattern tells that matches.
+    /// Returns the name of the function whose sandbox is at `path`, from the first matching
+    /// pattern.
     fn function_of(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         let below = below.to_string_lossy();
@@ -217,8 +216,8 @@ impl Sandboxes {
             .unwrap_or_else(|| below.into_owned())
     }
 
-    /// Watches the folder at `path`, then looks at what is in it already: what is
-    /// made in between is seen twice, and registered once.
+    /// Watches the folder at `path`, then scans its content. A folder created in between is
+    /// seen twice and registered once.
     fn enter(
         &mut self,
         path: &Path,
@@ -263,13 +262,13 @@ impl AsFd for Sandboxes {
     }
 }
 
-/// Returns the id that the kernel knows a cgroup by: its folder's inode number.
+/// Returns the kernel's id of a cgroup, which is its folder's inode number.
 fn cgroup_id(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok()?;
     found.is_dir().then(|| found.ino())
 }
 
-/// Returns the names of the folders in `path`; none if it is gone.
+/// Returns the names of the folders in `path`; none if it has gone.
 pub fn folders_in(path: &Path) -> Vec<std::ffi::OsString> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -291,7 +290,7 @@ pub fn folders_in(path: &Path) -> Vec<std::ffi::OsString> {
 mod tests {
     use super::*;
 
-    /// A hierarchy of plain folders does for everything but the ids' meaning.
+    /// Plain folders behave like cgroups, except for the meaning of their ids.
     fn hierarchy() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "cpu").unwrap();

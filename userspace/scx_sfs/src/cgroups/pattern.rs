@@ -4,11 +4,11 @@ use glob::Pattern;
 
 use super::CGROUP_ROOT;
 
-/// What stands for the name of the function in a component of a pattern.
+/// Placeholder for the function's name in a component of a pattern.
 const FUNCTION: &str = "{function}";
 
-/// A pattern for the paths of sandboxes: one for each component, below the root of
-/// the cgroup hierarchy.
+/// A pattern for the paths of sandboxes, below the root of the cgroup hierarchy: one pattern
+/// for each component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxPattern {
     components: Vec<Component>,
@@ -19,7 +19,7 @@ pub struct SandboxPattern {
 enum Component {
     /// Any name that the glob matches.
     Any(Pattern),
-    /// The function's name, with a glob for what is before and behind it.
+    /// The function's name, with globs for the text before and after it.
     Function(Pattern, Pattern),
 }
 
@@ -42,8 +42,8 @@ impl Component {
         }
     }
 
-    /// Returns the function's name in `name`, the longest that there is: none if
-    /// the pattern has none.
+    /// Returns the function's name in `name`, the longest possible. None if the pattern has no
+    /// placeholder or does not match.
     fn function_in<'name>(&self, name: &'name str) -> Option<&'name str> {
         let Self::Function(before, after) = self else {
             return None;
@@ -55,8 +55,8 @@ impl Component {
     }
 }
 
-/// Returns the path of a sandbox without a number at its end: `resize-7` and
-/// `resize-12` are sandboxes of one function.
+/// Returns the path of a sandbox without a trailing number: `resize-7` and `resize-12` are
+/// sandboxes of one function.
 fn without_number(path: &str) -> &str {
     let stem = path.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_number = stem.len() < path.len();
@@ -67,12 +67,12 @@ fn without_number(path: &str) -> &str {
 }
 
 impl SandboxPattern {
-    /// Parses a pattern such as `kubepods.slice/*/*/cri-containerd-*.scope`; a
-    /// leading `/sys/fs/cgroup/` or `/` may be there.
+    /// Parses a pattern such as `kubepods.slice/*/*/cri-containerd-*.scope`, with an optional
+    /// leading `/sys/fs/cgroup/` or `/`.
     ///
     /// # Errors
     ///
-    /// It is empty or no pattern.
+    /// It is empty or not a pattern.
     pub fn parse(text: &str) -> Result<Self, String> {
         let below = text.strip_prefix(CGROUP_ROOT).unwrap_or(text);
         let mut components = Vec::new();
@@ -88,7 +88,7 @@ impl SandboxPattern {
         Ok(Self { components })
     }
 
-    /// Returns whether the component at `depth` (from 0) may be `name`, and
+    /// Returns None if `name` does not match the component at `depth` (from 0), otherwise
     /// whether that completes the pattern.
     pub(super) fn step(&self, depth: usize, name: &str) -> Option<bool> {
         let component = self.components.get(depth)?;
@@ -96,9 +96,9 @@ impl SandboxPattern {
         component.matches(name).then_some(last)
     }
 
-    /// Returns the name of the function whose sandbox is at `path`, relative to the
-    /// root: what the pattern tells, otherwise the path of the cgroup above it
-    /// (`by_parent`) or its own. None if it is no sandbox.
+    /// Returns the name of the function whose sandbox is at `path`, relative to the root: the
+    /// name from the pattern, otherwise the path of the parent cgroup (`by_parent`) or its own
+    /// path. None if it is not a sandbox.
     pub fn function_of(&self, path: &str, by_parent: bool) -> Option<String> {
         let parts: Vec<&str> = path.split('/').collect();
         let pairs = || self.components.iter().zip(&parts);
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn the_names_that_platforms_use_are_matched() {
-        // OpenLambda's worker, Kubernetes with the systemd and the cgroupfs
-        // driver (containerd, CRI-O), Docker with both, Firecracker's jailer.
+        // OpenLambda's worker, Kubernetes with the systemd and cgroupfs drivers (containerd,
+        // CRI-O), Docker with both, Firecracker's jailer.
         for (pattern, path) in [
             ("*-sandboxes/cg-*", "default-ol-sandboxes/cg-17"),
             (

@@ -1,4 +1,4 @@
-//! What readers of statistics get to know.
+//! Answers to readers of statistics.
 
 use super::Control;
 use crate::cgroups::Sandboxes;
@@ -29,7 +29,7 @@ impl Control<'_> {
         }
     }
 
-    /// Returns the policy in force: that of the options, or what has come in its place.
+    /// Returns the policy in force: that of the options, or the one that has replaced it.
     fn policy(&self) -> Policy {
         match &self.learning {
             Some(learning) if learning.has_given_up() => Policy::Sfs,

@@ -1,4 +1,4 @@
-//! What the control loop logs of S and of overload.
+//! Log lines of the control loop about S and overload.
 
 use nix::time::{clock_gettime, ClockId};
 use sfs_policy::Mode;
@@ -26,8 +26,8 @@ impl Control<'_> {
     }
 }
 
-/// Overload in the log: each kind of line at most once a second, since whoever keeps a machine
-/// at the edge of overload would have some twenty a second.
+/// Overload messages in the log. Each kind is logged at most once a second, since a machine at
+/// the edge of overload would log some twenty lines a second.
 #[derive(Default)]
 pub(super) struct OverloadLog {
     begun: Complaint,
@@ -50,7 +50,7 @@ impl OverloadLog {
     }
 }
 
-/// What a line says of those before it that were left out.
+/// Returns the part of a log line that counts the omitted lines before it.
 fn times_since_the_last_line(times: u64) -> String {
     if times < 2 {
         return String::new();
@@ -62,7 +62,7 @@ fn monotonic_ns() -> u64 {
     monotonic_us().unsigned_abs() * 1000
 }
 
-/// The time of the clock that benchmarks go by, in us; it cannot fail on Linux.
+/// CLOCK_MONOTONIC, which benchmarks use, in us. Reading it cannot fail on Linux.
 fn monotonic_us() -> i64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC)
         .map_or(0, |now| now.tv_sec() * 1_000_000 + now.tv_nsec() / 1000)

@@ -1,7 +1,6 @@
-//! The control loop: waits for what the kernel half, an operator, or a reader of
-//! statistics has to say, and answers. It does not poll, but for completions to learn
-//! from: the kernel half wakes it up for a number of them, and once a second it takes
-//! those that are too few for that.
+//! The control loop: waits for the kernel half, an operator, or a reader of statistics, and
+//! answers. It polls only for completions to learn from: the kernel half wakes it up once
+//! enough of them have accumulated, and the loop takes the remaining ones once a second.
 
 mod answers;
 mod log;
@@ -44,7 +43,7 @@ use crate::signals::Signals;
 use crate::stats::{RunInfo, StatsBridge};
 use log::OverloadLog;
 
-/// The longest that completions wait to be learned from.
+/// Longest time that completions wait until the loader learns from them.
 const LEARN_AFTER: Duration = Duration::from_secs(1);
 
 /// The loader while its scheduler is loaded.
@@ -54,7 +53,7 @@ pub struct Control<'object> {
     events: Rc<RefCell<Vec<sfs_event>>>,
     completions: Rc<RefCell<Vec<sfs_completion>>>,
     learning: Option<Learning>,
-    /// When the kernel half's events were last taken.
+    /// When events were last read from the kernel half.
     taken_at: Instant,
     iat: IatMap,
     stats: StatsBridge,
@@ -65,7 +64,7 @@ pub struct Control<'object> {
     settings: Settings,
     overload_log: OverloadLog,
     watchdog: Option<Watchdog>,
-    /// Where the kernel does not tell of quotas.
+    /// Set if the kernel does not report quotas.
     quotas: Option<QuotaWatch>,
     wakeups: Wakeups,
     run: RunInfo,
@@ -73,12 +72,11 @@ pub struct Control<'object> {
 }
 
 impl<'object> Control<'object> {
-    /// Loads the scheduler; what was started in one of the spans `past` has been a
-    /// function before.
+    /// Loads the scheduler. Tasks started within one of the spans `past` were functions before.
     ///
     /// # Errors
     ///
-    /// The kernel refuses it; nothing stays loaded.
+    /// The kernel rejects it; nothing stays loaded.
     pub fn start(
         settings: &Settings,
         past: &[Span],
@@ -110,8 +108,8 @@ impl<'object> Control<'object> {
         let iat = IatMap::new(kernel.iat_map())?;
         let mut names = Names::default();
         tell_of_sandboxes(&mut kernel, &mut names, present);
-        // And those of since then: loading takes seconds on a busy machine, and until the kernel
-        // half knows a sandbox, what runs there passes for daemons.
+        // Then add those that have appeared since. Loading takes seconds on a busy machine, and
+        // until the kernel half knows a sandbox, its tasks are treated as daemons.
         if let Some(sandboxes) = sandboxes.as_mut() {
             tell_of_sandboxes(&mut kernel, &mut names, sandboxes.changes()?);
         }
@@ -141,17 +139,17 @@ impl<'object> Control<'object> {
         Ok(control)
     }
 
-    /// Notes for the statistics how the scheduler before has ended, and how often the
+    /// Records for the statistics how the previous scheduler ended, and how many times the
     /// kernel has ejected one within the last hour.
     pub fn remember(&mut self, last_end: Option<End>, ejections: usize) {
         self.run.last_end = last_end;
         self.run.ejections = ejections as u64;
     }
 
-    /// Serves until a signal comes or the kernel ends the scheduler, and unloads it.
-    /// Returns how it has ended, and the error: the kernel has ejected the scheduler, or it
-    /// cannot be served any more; the error has what was said of that. What was learned is
-    /// saved in any case.
+    /// Serves until a signal arrives or the kernel ends the scheduler, then unloads it. Returns
+    /// how it ended, and an error if the kernel ejected the scheduler or it could not be served
+    /// any longer. The error includes the kernel's message. What was learned is saved in any
+    /// case.
     pub fn run(
         &mut self,
         signals: &Signals,
@@ -166,7 +164,7 @@ impl<'object> Control<'object> {
             warn!("the last invocations are not learned from: {error:#}");
         }
         let exit = self.kernel.unload();
-        // No sooner, since a disk may hang.
+        // Only after unloading, since a disk may hang.
         if let Some(learning) = self.learning.as_mut() {
             learning.finish_saving();
         }
@@ -179,7 +177,7 @@ impl<'object> Control<'object> {
         }
     }
 
-    /// Serves until a signal comes or the kernel ends the scheduler.
+    /// Serves until a signal arrives or the kernel ends the scheduler.
     fn serve(&mut self, signals: &Signals, hints: &mut Option<HintListener>) -> Result<()> {
         while !self.kernel.exited() {
             let ready = self.wait(signals, hints.as_ref())?;
@@ -206,8 +204,8 @@ impl<'object> Control<'object> {
         Ok(())
     }
 
-    /// Tells the service manager's watchdog, when it is time, that this loop turns and the
-    /// kernel half schedules.
+    /// When it is due, tells the service manager's watchdog that this loop runs and the kernel
+    /// half schedules.
     fn keep_alive(&mut self) {
         let is_due = |watchdog: &Watchdog| watchdog.left().is_zero();
         if !self.watchdog.as_ref().is_some_and(is_due) {
@@ -221,7 +219,7 @@ impl<'object> Control<'object> {
         }
     }
 
-    /// Returns how long to wait at most, if there is something to do by then.
+    /// Returns the longest time to wait, or None if nothing is scheduled.
     fn longest_wait(&self) -> Option<Duration> {
         let watchdog = self.watchdog.as_ref().map(Watchdog::left);
         let quotas = self.quotas.as_ref().map(QuotaWatch::left);
@@ -229,8 +227,8 @@ impl<'object> Control<'object> {
         due.chain(quotas).min()
     }
 
-    /// Returns how long completions that are too few to wake up for may wait still, if
-    /// there is learning.
+    /// Returns how much longer a batch of completions too small for a wake-up may wait, or None
+    /// without learning.
     fn learn_in(&self) -> Option<Duration> {
         let learning = self.learning.as_ref()?;
         Some(if learning.has_more() {
@@ -240,8 +238,8 @@ impl<'object> Control<'object> {
         })
     }
 
-    /// Waits until something has something to say, or it is time to learn or to give a sign
-    /// of life. Returns what has something to say.
+    /// Waits until a source is ready, or learning or a sign of life is due. Returns the ready
+    /// sources.
     fn wait(&self, signals: &Signals, hints: Option<&HintListener>) -> Result<Vec<Source>> {
         // SAFETY: the descriptor belongs to the ring buffer, which outlives this.
         let ring = unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) };
@@ -276,7 +274,7 @@ impl<'object> Control<'object> {
             .collect())
     }
 
-    /// Hands what the platform says to the kernel half.
+    /// Hands the platform's hints to the kernel half.
     fn take_hints(&mut self, hints: &mut HintListener) {
         let mut apply = |batch: &[KernelHint]| self.kernel.apply_hints(batch);
         let taken = Clock::read().and_then(|clock| hints.drain(clock, &mut apply));
@@ -300,7 +298,7 @@ impl<'object> Control<'object> {
         Ok(())
     }
 
-    /// Learns from what has ended since the last time, and has what is known saved.
+    /// Learns from the completions since the last time, and has the result saved.
     fn learn_rest(&mut self) -> Result<()> {
         let consumed = self.ring.consume().context("cannot read events");
         let learned = consumed.and_then(|()| self.learn());
@@ -310,8 +308,8 @@ impl<'object> Control<'object> {
         learned
     }
 
-    /// Learns from the invocations that have ended. With the first ranks, the mode
-    /// goes back to normal: overload is a matter of FILTER and FAIR.
+    /// Learns from completed invocations. With the first ranks, the mode goes back to normal,
+    /// because overload concerns only FILTER and FAIR.
     fn learn(&mut self) -> Result<()> {
         let completions = std::mem::take(&mut *self.completions.borrow_mut());
         let Some(learning) = self.learning.as_mut() else {
@@ -335,7 +333,7 @@ impl<'object> Control<'object> {
         Ok(())
     }
 
-    /// N more arrivals are in the IAT map, `total` since load.
+    /// N more arrivals are in the IAT map, `total` since loading.
     fn on_arrivals(&mut self, total: u64) {
         let mut arrivals = Vec::new();
         self.iat.read_to(total, &mut arrivals);
@@ -364,8 +362,8 @@ impl<'object> Control<'object> {
                 self.log_slice();
                 self.overload_log.tell_over(delay_ms, moved);
             }
-            // S has grown since the report: it was no overload after all. But a wait
-            // that comes near the kernel's watchdog is the kernel half's to end.
+            // S has grown since the report, so it was no overload after all. But a wait close
+            // to the kernel's watchdog is left to the kernel half.
             None if event.kind == OVERLOAD_BEGUN && event.value < SFS_WATCHDOG_GUARD_NS => {
                 self.kernel.dismiss_overload();
             }
@@ -375,7 +373,7 @@ impl<'object> Control<'object> {
     }
 }
 
-/// What may have something to say.
+/// Sources of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Events,
@@ -385,8 +383,7 @@ enum Source {
     Hints,
 }
 
-/// Starts to watch for sandboxes, if there are patterns for them. Returns those
-/// that are there.
+/// Starts to watch for sandboxes, if patterns are given. Returns those already present.
 fn watch_sandboxes(settings: &Settings) -> Result<(Option<Sandboxes>, Vec<Change>)> {
     if settings.sandboxes.is_empty() {
         return Ok((None, Vec::new()));
@@ -399,7 +396,7 @@ fn watch_sandboxes(settings: &Settings) -> Result<(Option<Sandboxes>, Vec<Change
     Ok((Some(watch), present))
 }
 
-/// Tells the kernel half which sandboxes have come and gone.
+/// Tells the kernel half which sandboxes have appeared and vanished.
 fn tell_of_sandboxes(kernel: &mut KernelHalf<'_>, names: &mut Names, changes: Vec<Change>) {
     for change in changes {
         match change {

@@ -1,10 +1,10 @@
-//! At most one log line a second for each kind of trouble, so that whoever sends
-//! nonsense does not fill the log.
+//! At most one log line a second for each kind of problem, so that a sender of invalid data
+//! cannot flood the log.
 
-/// Time between two lines of a kind, in ns.
+/// Time between two lines of one kind, in ns.
 const INTERVAL_NS: u64 = 1_000_000_000;
 
-/// One kind of trouble.
+/// One kind of problem.
 #[derive(Debug, Default)]
 pub struct Complaint {
     said_at_ns: Option<u64>,
@@ -12,8 +12,8 @@ pub struct Complaint {
 }
 
 impl Complaint {
-    /// Counts `count` more at `now_ns`. Returns how many have come since the last
-    /// line, if another one is due.
+    /// Adds `count` at `now_ns`. Returns the total since the last line, if the next line is
+    /// due.
     pub fn due(&mut self, count: u64, now_ns: u64) -> Option<u64> {
         self.unsaid += count;
         let early = |at| now_ns.saturating_sub(at) < INTERVAL_NS;
@@ -25,26 +25,26 @@ impl Complaint {
     }
 }
 
-/// The kinds.
+/// The kinds of problems.
 #[derive(Debug, Default)]
 pub struct Complaints {
-    /// What could not be read.
+    /// Malformed input.
     pub malformed: Complaint,
     /// Times of arrival out of range.
     pub stale: Complaint,
-    /// Processes that are no functions.
+    /// Processes that are not functions.
     pub foreign: Complaint,
-    /// Processes that there are not.
+    /// Processes that do not exist.
     pub dead: Complaint,
     /// Failures of the kernel half.
     pub failed: Complaint,
     /// Datagrams that did not fit into the socket.
     pub dropped: Complaint,
-    /// Datagrams of those whose hints are not taken.
+    /// Datagrams of senders who are not admitted.
     pub denied: Complaint,
-    /// Hints beyond the rate that a sender may have.
+    /// Hints beyond the rate of their sender.
     pub limited: Complaint,
-    /// Whether it has been said that service times are not used.
+    /// Whether it was logged that service times are ignored.
     pub said_of_service_times: bool,
 }
 

@@ -1,9 +1,9 @@
-//! What has been counted about hints.
+//! Counters of hints.
 
 use std::fmt;
 
-/// Hands the list of these counters to another macro: what each is called here, what it is
-/// called in the statistics, and its description.
+/// Passes the list of these counters to another macro: name in the code, name in the
+/// statistics, description.
 macro_rules! with_hint_counters {
     ($then:ident { $($given:tt)* } $($more:tt)*) => {
         $then! { $($given)* $($more)* hints {
@@ -25,8 +25,8 @@ pub(crate) use with_hint_counters;
 
 macro_rules! counters {
     (hints { $($counter:ident = $published:ident: $text:tt,)* }) => {
-        /// Counters since the listener has been there. Every hint that was received is
-        /// in exactly one of `applied`, `stale`, `foreign`, `dead` and `failed`.
+        /// Counters since the listener was created. Each received hint is counted in exactly
+        /// one of `applied`, `stale`, `foreign`, `dead` and `failed`.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct HintCounters {
             $(#[doc = $text] pub $counter: u64,)*

@@ -1,4 +1,4 @@
-//! From a datagram to what the kernel half takes.
+//! Turns datagrams into hints for the kernel half.
 
 use std::io::ErrorKind;
 
@@ -14,20 +14,19 @@ use super::sender::{Sender, SenderKey};
 use super::{Clock, HintOptions, KERNEL_BATCH};
 use crate::names::Names;
 
-/// An arrival this long ago says nothing about the work that a process does now.
+/// A request that arrived longer ago says nothing about the current work of a process.
 const MAX_AGE_NS: u64 = 60_000_000_000;
 
-/// Clocks of a platform that takes wall-clock time may be off by this much.
+/// Tolerance for the clock of a platform that uses wall-clock time.
 const MAX_AHEAD_NS: u64 = 1_000_000_000;
 
-/// A hint as the kernel half takes it (`struct sfs_hint`); 0 stands for what is
-/// not given.
+/// A hint in the form of the kernel half (`struct sfs_hint`); 0: not given.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelHint {
     /// Process id in the initial pid namespace.
     pub pid: i32,
-    /// None so far.
+    /// Reserved.
     pub flags: u32,
     /// When the request arrived, in ns of `CLOCK_MONOTONIC`.
     pub arrived_at: u64,
@@ -37,20 +36,20 @@ pub struct KernelHint {
     pub service_ns: u64,
 }
 
-/// What the kernel half has done with a batch; the sum is at most its length.
+/// Outcome of a batch in the kernel half; the sum is at most its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verdicts {
-    /// Have begun an invocation.
+    /// Hints that began an invocation.
     pub applied: u64,
-    /// The process is no function.
+    /// Hints whose process is not a function.
     pub foreign: u64,
-    /// There is no such process.
+    /// Hints whose process does not exist.
     pub dead: u64,
-    /// The invocation that the hint is for has been seen before, or is over.
+    /// Hints for an invocation that was already seen, or is over.
     pub stale: u64,
 }
 
-/// Hints on their way.
+/// Hints between the socket and the kernel half.
 #[derive(Debug)]
 pub(super) struct Intake {
     pub(super) names: Names,
@@ -62,7 +61,7 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// Takes hints as `options` say.
+    /// Takes hints according to `options`.
     pub(super) fn new(options: &HintOptions) -> Self {
         Self {
             names: Names::default(),
@@ -73,7 +72,7 @@ impl Intake {
         }
     }
 
-    /// Counts a datagram of somebody whose hints are not taken. Nothing of it is read.
+    /// Counts a datagram of a sender who is not admitted. Its content is not read.
     pub(super) fn deny(&mut self, sender: &Sender, clock: Clock, complaints: &mut Complaints) {
         self.counters.denied += 1;
         if let Some(count) = complaints.denied.due(1, clock.now_ns) {
@@ -84,9 +83,8 @@ impl Intake {
         }
     }
 
-    /// Takes the hints of `datagram`, which `sender` has sent, that can be read, are not
-    /// stale, and are not beyond its rate. `None`: a datagram that was longer than any may
-    /// be.
+    /// Takes the valid hints of `datagram` from `sender`, unless they are stale or exceed its
+    /// rate. `None` stands for a datagram above the size limit.
     pub(super) fn take(
         &mut self,
         sender: SenderKey,
@@ -162,7 +160,7 @@ impl Intake {
         });
     }
 
-    /// Returns the service time that the kernel half is told; 0: none.
+    /// Returns the service time for the kernel half; 0: none.
     fn service_time(&mut self, hint: &HintRef<'_>, complaints: &mut Complaints) -> u64 {
         let Some(service_ns) = hint.service_ns else {
             return 0;
@@ -195,7 +193,7 @@ impl Intake {
         }
     }
 
-    /// Hands everything taken to `apply`.
+    /// Passes all waiting hints to `apply`.
     pub(super) fn apply(
         &mut self,
         clock: Clock,
@@ -234,7 +232,7 @@ impl Intake {
         }
         self.count_dead(dead, clock, complaints);
         self.count_stale(stale, clock, complaints);
-        // What the kernel half has not accounted for it has not looked at.
+        // The kernel half has not looked at hints that it does not account for.
         let answered = applied + foreign + dead + stale;
         let left = (given as u64).saturating_sub(answered);
         if left > 0 {
@@ -258,19 +256,19 @@ impl Intake {
     }
 }
 
-/// What a hint's process id is the id of.
+/// The process that a hint's process id refers to.
 enum Target {
-    /// The process that the hint is for, as far as it says.
+    /// The intended process, as far as the hint says.
     AsSaid,
-    /// Another process, which has got the same id.
+    /// Another process, which has reused the id.
     Another,
     /// No process.
     Gone,
-    /// That cannot be told.
+    /// Unknown, because of this error.
     Unknown(anyhow::Error),
 }
 
-/// Looks whether the process started when the hint says, if it says that.
+/// Checks whether the process started at the time in the hint, if there is one.
 fn target(hint: &HintRef<'_>) -> Target {
     let Some(said) = hint.started_ticks else {
         return Target::AsSaid;
@@ -288,13 +286,12 @@ fn target(hint: &HintRef<'_>) -> Target {
     }
 }
 
-/// Returns when the request arrived, 0 if that is not given, or `None` if it
-/// cannot be true.
+/// Returns the time of arrival, 0 if not given, or `None` if it is impossible.
 fn arrival(hint: &HintRef<'_>, clock: Clock) -> Option<u64> {
     let now_ns = clock.now_ns;
     match hint.arrival_monotonic_ns(clock.wall_offset_ns) {
         None => Some(0),
-        // Wall-clock time before boot.
+        // A wall-clock time before boot.
         Some(0) => None,
         Some(at) if at < now_ns.saturating_sub(MAX_AGE_NS) => None,
         Some(at) if at > now_ns.saturating_add(MAX_AHEAD_NS) => None,
@@ -392,7 +389,7 @@ mod tests {
             intake.take(SENDER, text, clock, &mut complaints);
         };
         let now = CLOCK.now_ns;
-        // What cannot be read takes from the rate as well.
+        // Malformed hints count against the rate as well.
         take(&mut intake, Some(b"1\nx\n3\n"), now);
         take(&mut intake, None, now);
         take(&mut intake, Some(b"4\n5\n6\n"), now);

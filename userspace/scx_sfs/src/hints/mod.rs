@@ -1,15 +1,15 @@
-//! Hints from the platform: the socket that they come to, what is refused, and
-//! what the kernel half is told (`docs/hints.md`).
+//! Hints from the platform: receives them, refuses invalid ones, and passes the others to the
+//! kernel half (`docs/hints.md`).
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
-//! | [`options`] | `--hint-listen` and what goes with it |
-//! | [`socket`] | the socket: made, protected, read in batches, removed |
-//! | [`sender`] | who has sent a datagram, and who may |
-//! | [`rates`] | how many hints each sender may send |
-//! | [`intake`] | from a datagram to what the kernel half takes |
-//! | [`counters`] | what has been counted |
-//! | [`complaints`] | at most one log line a second for each kind of trouble |
+//! | [`options`] | `--hint-listen` and related options |
+//! | [`socket`] | the socket: created, protected, read in batches, removed |
+//! | [`sender`] | the sender of a datagram, and who may send |
+//! | [`rates`] | rate limit of each sender |
+//! | [`intake`] | from a datagram to a hint for the kernel half |
+//! | [`counters`] | counters |
+//! | [`complaints`] | at most one log line a second for each kind of problem |
 
 pub mod complaints;
 pub mod counters;
@@ -37,17 +37,17 @@ use sender::Admission;
 use sfs_hint::Address;
 use socket::HintSocket;
 
-/// Most hints that the kernel half takes at once.
+/// Maximum number of hints that the kernel half takes at once.
 pub const KERNEL_BATCH: usize = SFS_HINT_BATCH as usize;
 
-/// Datagrams after which [`HintListener::drain`] returns, so that a flood keeps
-/// the loader from nothing else for long. What is left wakes it again.
+/// Datagrams after which [`HintListener::drain`] returns, so that a flood does not block the
+/// loader for long. Datagrams left over wake it up again.
 const DATAGRAMS_A_CALL: usize = 256;
 
-/// The same for hints; the last datagrams received may bring some more.
+/// The same for hints; the last datagrams may exceed it.
 const HINTS_A_CALL: u64 = 4096;
 
-/// What the clocks say.
+/// Clock readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC` in ns.
@@ -57,11 +57,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads them.
+    /// Reads the clocks.
     ///
     /// # Errors
     ///
-    /// The system has no such clocks.
+    /// The system does not have these clocks.
     pub fn read() -> Result<Self> {
         let ns = |id| -> Result<u64> {
             let time = clock_gettime(id).context("cannot read the clock")?;
@@ -76,7 +76,7 @@ impl Clock {
     }
 }
 
-/// The listener. Dropping it removes its socket's file.
+/// The listener. Dropping it removes the socket file.
 pub struct HintListener {
     socket: HintSocket,
     admission: Admission,
@@ -86,12 +86,12 @@ pub struct HintListener {
 }
 
 impl HintListener {
-    /// Starts to listen at `address`; `options` say who may send.
+    /// Starts to listen at `address`; `options` define who may send.
     ///
     /// # Errors
     ///
-    /// Somebody listens there already, the system refuses, or `address` is one of UDP,
-    /// which `options` do not allow.
+    /// Another program listens there, the system refuses, or `address` is a UDP address, which
+    /// `options` do not allow.
     pub fn listen(address: &Address, options: &HintOptions) -> Result<Self> {
         check_who_can_send(address, options)?;
         if let Some(warning) = warning_of_senders(address, options) {
@@ -109,36 +109,34 @@ impl HintListener {
         })
     }
 
-    /// Returns where it listens; a port of 0 is that which the system has given.
+    /// Returns the address it listens at. Port 0 is replaced by the assigned port.
     pub fn address(&self) -> &Address {
         self.socket.address()
     }
 
-    /// Returns the descriptor that can be read when hints have come; none if that
-    /// has failed.
+    /// Returns the descriptor that becomes readable when hints arrive; None after a failure.
     pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.deaf).then(|| self.socket.as_fd())
     }
 
-    /// Returns what has been counted since [`HintListener::listen`].
+    /// Returns the counters since [`HintListener::listen`].
     pub fn counters(&self) -> HintCounters {
         self.intake.counters
     }
 
-    /// Returns the name that the number `function` stands for, unless it has
-    /// been forgotten.
+    /// Returns the name with number `function`, unless it has been forgotten.
     pub fn function_name(&self, function: u64) -> Option<&str> {
         self.intake.names.name(function)
     }
 
-    /// Takes what has arrived, and hands it to `apply` in batches of at most
-    /// [`KERNEL_BATCH`]. Returns with hints left if there are many. A batch that
-    /// `apply` fails for is counted and lost.
+    /// Receives hints and passes them to `apply` in batches of at most [`KERNEL_BATCH`]. If
+    /// there are many, it returns with some left. A batch for which `apply` fails is counted
+    /// and lost.
     ///
     /// # Errors
     ///
-    /// The socket cannot be read any more, and [`HintListener::poll_fd`] returns
-    /// none from now on.
+    /// The socket cannot be read any more, and [`HintListener::poll_fd`] returns None from now
+    /// on.
     pub fn drain(
         &mut self,
         clock: Clock,
@@ -193,7 +191,7 @@ impl HintListener {
     }
 }
 
-/// Refuses a socket that anybody could send to, unless that is asked for.
+/// Rejects a socket to which anybody can send, unless the options allow it.
 fn check_who_can_send(address: &Address, options: &HintOptions) -> Result<()> {
     if matches!(address, Address::Udp(_)) && !options.hint_allow_udp {
         bail!(
@@ -204,7 +202,7 @@ fn check_who_can_send(address: &Address, options: &HintOptions) -> Result<()> {
     Ok(())
 }
 
-/// Returns what to warn of: a socket that anybody can send to, or fill.
+/// Returns a warning if anybody can send to the socket or fill it.
 fn warning_of_senders(address: &Address, options: &HintOptions) -> Option<String> {
     let names_senders = !options.hint_allow_uid.is_empty() || !options.hint_allow_cgroup.is_empty();
     match address {
@@ -224,11 +222,11 @@ fn warning_of_senders(address: &Address, options: &HintOptions) -> Option<String
     }
 }
 
-/// Owner and group.
+/// Access for owner and group.
 const WIDEST_MODE: u32 = 0o660;
 
 impl Drop for HintListener {
-    /// The log has at most one line a second for each kind; this is the rest.
+    /// Logs the totals, since other lines are limited to one a second for each kind.
     fn drop(&mut self) {
         let counters = self.counters();
         if counters != HintCounters::default() {

@@ -58,8 +58,8 @@ pub struct HintOptions {
     pub hint_service_time: bool,
 }
 
-/// Ten times what 64 CPUs begin where an invocation takes 6 ms; and as many cost the loader
-/// less than one CPU (docs/hints.md).
+/// Ten times the rate at which 64 CPUs begin invocations of 6 ms. Receiving this many costs the
+/// loader less than one CPU (docs/hints.md).
 const DEFAULT_RATE: u32 = 100_000;
 
 impl Default for HintOptions {
@@ -78,7 +78,7 @@ impl Default for HintOptions {
 }
 
 impl HintOptions {
-    /// Starts to listen, if that is asked for.
+    /// Starts to listen, if requested.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl HintOptions {
     }
 }
 
-/// Whom a file is to belong to; `None`: as it is.
+/// New owner of a file; `None`: unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// User.
@@ -131,8 +131,8 @@ fn parse_user(text: &str) -> Result<Uid, String> {
     }
 }
 
-/// A user whose hints are taken. One id stands for users that have none here, those of
-/// other user namespaces.
+/// Parses a user whose hints are taken. The overflow uid is rejected: it stands for all users
+/// of other user namespaces.
 fn parse_sender(text: &str) -> Result<Uid, String> {
     let user = parse_user(text)?;
     if user.as_raw() == overflow_uid() {
@@ -154,7 +154,7 @@ fn parse_group(text: &str) -> Result<Gid, String> {
     }
 }
 
-/// Returns a numeric id; the greatest number means "no change" to the kernel.
+/// Parses a numeric id, except the greatest one, which means "no change" to the kernel.
 fn parse_id(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&id| id != u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! How many hints each sender may send.
+//! Rate limit of hints for each sender.
 
 use std::num::NonZeroUsize;
 
@@ -6,23 +6,23 @@ use lru::LruCache;
 
 use super::sender::SenderKey;
 
-/// Senders that are remembered. One that is forgotten begins anew, with a burst.
+/// Number of senders remembered. A forgotten sender starts again with a full burst.
 const SENDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
-/// One second's worth of hints may come at once.
+/// Size of a burst: the hints of one second.
 const BURST_NS: u64 = 1_000_000_000;
 
-/// A bucket for each sender, which each hint takes from and time refills.
+/// A token bucket for each sender.
 #[derive(Debug)]
 pub(super) struct Rates {
-    /// What a hint takes, in ns of refilling.
+    /// Cost of a hint, in ns of refill time.
     cost_ns: u64,
-    /// When the bucket of each sender will be full again, in ns of `CLOCK_MONOTONIC`.
+    /// When the bucket of each sender will be full, in ns of `CLOCK_MONOTONIC`.
     full_at: LruCache<SenderKey, u64>,
 }
 
 impl Rates {
-    /// At most `rate` hints a second, from 1 to a milliard.
+    /// At most `rate` hints a second, 1 to 1,000,000,000.
     pub(super) fn new(rate: u32) -> Self {
         Self {
             cost_ns: BURST_NS / u64::from(rate.max(1)),
@@ -37,7 +37,7 @@ impl Rates {
         BURST_NS.saturating_sub(missing) / self.cost_ns.max(1)
     }
 
-    /// Notes that `sender` has sent so many of them.
+    /// Charges `sender` for `hints` hints.
     pub(super) fn charge(&mut self, sender: SenderKey, hints: u64, now_ns: u64) {
         let full_at = self.full_at.get_or_insert_mut(sender, || 0);
         *full_at = now_ns.max(*full_at) + hints * self.cost_ns;
@@ -77,7 +77,7 @@ mod tests {
             rates.charge(sender(1), granted, now);
             taken += granted;
         }
-        // Ten seconds' worth and the burst.
+        // Ten seconds' worth plus the burst.
         assert!((10_000..=11_000).contains(&taken), "{taken}");
     }
 

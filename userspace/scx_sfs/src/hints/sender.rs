@@ -1,9 +1,9 @@
-//! Who has sent a datagram, and whether hints are taken from there.
+//! The sender of a datagram, and whether its hints are taken.
 //!
-//! The kernel says who: with `SO_PASSCRED` each datagram at a Unix socket comes with the
-//! credentials of its sender, which only root can give as others. The process id in them is
-//! worth something as long as the process lives; with `SO_PASSPIDFD` a descriptor of the
-//! process comes along, which tells whether it does.
+//! The kernel names the sender: with `SO_PASSCRED`, each datagram at a Unix socket carries the
+//! credentials of its sender, and only root can forge them. The process id in them is valid as
+//! long as the process lives. `SO_PASSPIDFD` adds a descriptor of the process, which tells
+//! whether it does.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,38 +15,38 @@ use nix::unistd::{geteuid, Uid};
 
 use super::options::HintOptions;
 
-/// What the kernel says instead of a user that has no id here.
+/// File with the uid that the kernel reports for users without an id in this user namespace.
 const OVERFLOW_UID: &str = "/proc/sys/kernel/overflowuid";
 
-/// ... which it is everywhere.
+/// Its value on all usual systems.
 const USUAL_OVERFLOW_UID: u32 = 65534;
 
-/// Who has sent a datagram.
+/// The sender of a datagram.
 #[derive(Debug)]
 pub(super) enum Sender {
     /// A process, over a Unix socket.
     Process {
-        /// Its id and its user.
+        /// Its process and user ids.
         id: ProcessSender,
-        /// The process itself, if that was asked for.
+        /// A descriptor of the process, if requested.
         pidfd: Option<OwnedFd>,
     },
-    /// Somebody on this machine, over UDP.
+    /// An address on this machine, over UDP.
     Network(SocketAddr),
-    /// Somebody of whom the kernel has said nothing.
+    /// The kernel has not named the sender.
     Unknown,
 }
 
-/// A process as its credentials name it.
+/// A process, according to its credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ProcessSender {
-    /// Process id as this process sees it; 0: it does not see it.
+    /// Process id in this process's namespace; 0: not visible here.
     pub(super) pid: i32,
-    /// Its user as this process sees it.
+    /// User id in this process's namespace.
     pub(super) uid: u32,
 }
 
-/// What tells one sender from another.
+/// Key that tells senders apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SenderKey {
     /// A process over a Unix socket.
@@ -55,17 +55,17 @@ pub(super) enum SenderKey {
     Network(SocketAddr),
 }
 
-/// The path of a cgroup, as `/proc/PID/cgroup` has it: from the root of the hierarchy,
-/// with a slash in front.
+/// The path of a cgroup in the form of `/proc/PID/cgroup`: from the root of the hierarchy, with
+/// a leading slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderGroup(PathBuf);
 
 impl SenderGroup {
-    /// Reads a path below `/sys/fs/cgroup`, with or without a slash in front.
+    /// Parses a path below `/sys/fs/cgroup`, with or without a leading slash.
     ///
     /// # Errors
     ///
-    /// It is that of the root, in which every process is, or no path of a cgroup.
+    /// It is the root, which contains every process, or not the path of a cgroup.
     pub fn parse(text: &str) -> Result<Self, String> {
         let path = Path::new("/").join(text);
         if path.starts_with("/sys/fs/cgroup") {
@@ -96,17 +96,17 @@ impl std::fmt::Display for SenderGroup {
     }
 }
 
-/// Whose hints are taken.
+/// The senders whose hints are taken.
 #[derive(Debug)]
 pub(super) struct Admission {
     uids: Vec<u32>,
     groups: Vec<SenderGroup>,
-    /// The user id that stands for those that have none here.
+    /// The user id reported for users without an id in this user namespace.
     nobody: u32,
 }
 
 impl Admission {
-    /// Root, this process's own user, and whom `options` name.
+    /// Admits root, this process's own user, and the users and cgroups in `options`.
     pub(super) fn new(options: &HintOptions) -> Self {
         let own = [0, geteuid().as_raw()];
         let named = options.hint_allow_uid.iter().copied().map(Uid::as_raw);
@@ -117,11 +117,11 @@ impl Admission {
         }
     }
 
-    /// Returns whether hints are taken from `sender`. A process that cannot be seen from
-    /// here, or whose user has no id here, is in a namespace that says nothing about it.
+    /// Returns whether hints are taken from `sender`. A process that is not visible here, or
+    /// whose user has no id here, is in another namespace, so its ids do not identify it.
     pub(super) fn admits(&self, sender: &Sender) -> bool {
         match sender {
-            // --hint-allow-udp has been given, or there would be no such socket.
+            // --hint-allow-udp was given, otherwise this socket would not exist.
             Sender::Network(_) => true,
             Sender::Unknown => false,
             Sender::Process { id, .. } if id.pid <= 0 || id.uid == self.nobody => false,
@@ -132,8 +132,9 @@ impl Admission {
         }
     }
 
-    /// Returns whether process `pid` is in one of the cgroups. The id is looked up first,
-    /// and then whether the process still lives: if it does, no other one had its id.
+    /// Returns whether process `pid` is in one of the cgroups. The cgroup is looked up first,
+    /// and then whether the process still lives. If it does, no other process had its id at the
+    /// lookup.
     fn is_in_a_group(&self, pid: i32, pidfd: &OwnedFd) -> bool {
         let group = cgroup_of(pid);
         let held = group.is_some_and(|path| self.groups.iter().any(|one| one.holds(&path)));
@@ -142,7 +143,7 @@ impl Admission {
 }
 
 impl Sender {
-    /// Returns what tells it from others, if anything does.
+    /// Returns the key that tells it from other senders, if there is one.
     pub(super) fn key(&self) -> Option<SenderKey> {
         match self {
             Self::Process { id, .. } => Some(SenderKey::Process(*id)),
@@ -162,7 +163,7 @@ impl std::fmt::Display for Sender {
     }
 }
 
-/// Returns the user id that stands for those that have none here.
+/// Returns the user id reported for users without an id in this user namespace.
 pub(super) fn overflow_uid() -> u32 {
     let text = fs::read_to_string(OVERFLOW_UID).ok();
     text.and_then(|text| text.trim().parse().ok())
@@ -176,7 +177,7 @@ fn cgroup_of(pid: i32) -> Option<PathBuf> {
     path.starts_with('/').then(|| path.into())
 }
 
-/// Returns whether the process of `pidfd` has not ended.
+/// Returns whether the process of `pidfd` is still alive.
 fn is_alive(pidfd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO) == Ok(0)
@@ -206,15 +207,15 @@ mod tests {
         Sender::Process { id, pidfd: None }
     }
 
-    /// A process of a user that is not named, with its descriptor.
+    /// Returns a process of a user that is not admitted, with its descriptor.
     fn stranger(child: &Child) -> Sender {
         let pid = i32::try_from(child.id()).unwrap();
-        // SAFETY: takes plain numbers; the result is checked below.
+        // SAFETY: the arguments are plain numbers; the result is checked below.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         let fd = i32::try_from(fd).unwrap();
         assert!(fd >= 0, "no descriptor of a process");
         let id = ProcessSender { pid, uid: 4242 };
-        // SAFETY: the descriptor is new, and belongs to nobody else.
+        // SAFETY: the descriptor is new and has no other owner.
         let pidfd = Some(unsafe { OwnedFd::from_raw_fd(fd) });
         Sender::Process { id, pidfd }
     }
@@ -224,7 +225,7 @@ mod tests {
         let admission = admission(&[0, 7, 65534], Vec::new());
         assert!(admission.admits(&process(1, 0)) && admission.admits(&process(1, 7)));
         assert!(!admission.admits(&process(1, 8)));
-        // Neither an id nor a name from another namespace says who it is.
+        // Ids from another namespace do not identify a sender.
         assert!(!admission.admits(&process(0, 0)) && !admission.admits(&process(-1, 0)));
         assert!(!admission.admits(&process(1, 65534)));
         assert!(!admission.admits(&Sender::Unknown));
@@ -257,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The root, which cannot be asked for, has whatever process there is.
+    /// The root, which options cannot name, contains every process.
     #[test]
     fn a_process_that_has_ended_is_in_no_group() {
         let everywhere = admission(&[0], vec![SenderGroup("/".into())]);
@@ -280,7 +281,7 @@ mod tests {
         let Sender::Process { id, pidfd } = sender else {
             panic!("no process")
         };
-        // The id of one that lives, with the descriptor of one that does not.
+        // The id of a live process, with the descriptor of a dead one.
         let pid = i32::try_from(std::process::id()).unwrap();
         let id = ProcessSender { pid, ..id };
         assert!(!everywhere.admits(&Sender::Process { id, pidfd }));

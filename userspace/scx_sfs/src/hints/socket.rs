@@ -1,4 +1,4 @@
-//! The socket: made, protected, read in batches, removed.
+//! The socket: creates it, protects it, reads it in batches, removes it.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -28,56 +28,56 @@ use super::sender::{ProcessSender, Sender};
 /// Datagrams received by one system call.
 const BATCH: usize = 32;
 
-/// What a UDP socket may hold, in bytes: some 10,000 small datagrams with what
-/// the kernel adds to each.
+/// Receive buffer of a UDP socket, in bytes: room for some 10,000 small datagrams with the
+/// kernel's overhead.
 const BUFFER_BYTES: usize = 8 << 20;
 
-/// A Unix socket holds no more datagrams than this, whatever their length, ...
+/// Kernel limit of queued datagrams in a Unix socket, whatever their length, ...
 const QUEUE_LENGTH: &str = "/proc/sys/net/unix/max_dgram_qlen";
 
 /// ... which should be at least this much; it is what systemd sets.
 const GOOD_QUEUE_LENGTH: u32 = 512;
 
-/// Socket options of `asm-generic/socket.h`: a descriptor of the sender comes with each
-/// datagram (Linux 6.5), ...
+/// Socket options of `asm-generic/socket.h`: each datagram carries a descriptor of its sender
+/// (Linux 6.5), ...
 const SO_PASSPIDFD: libc::c_int = 76;
 
-/// ... and descriptors that senders attach are let through (Linux 6.16); they are by default.
+/// ... and descriptors attached by senders are passed on (Linux 6.16); on by default.
 const SO_PASSRIGHTS: libc::c_int = 83;
 
 /// The control message with the descriptor of the sender.
 const SCM_PIDFD: libc::c_int = 4;
 
-/// A buffer that shows whether a datagram is longer than any may be.
+/// A buffer one byte above the limit, to detect datagrams that are too long.
 type Buffer = [u8; MAX_DATAGRAM_BYTES + 1];
 
-/// A socket that hints come to.
+/// The socket that receives hints.
 pub(super) struct HintSocket {
     socket: OwnedFd,
     address: Address,
     buffers: Vec<Buffer>,
-    /// Whether a descriptor of the sender comes with each datagram.
+    /// Whether each datagram carries a descriptor of its sender.
     with_pidfd: bool,
-    /// Datagrams dropped since the socket was made, as the kernel counts them.
+    /// The kernel's count of datagrams dropped since the socket was created.
     dropped: u32,
-    // Removed after all else.
+    // Dropped last.
     _file: Option<SocketFile>,
 }
 
-/// What has been received.
+/// The result of one receive call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Received {
-    /// Datagrams.
+    /// Number of datagrams.
     pub(super) datagrams: usize,
     /// Whether there may be more.
     pub(super) full: bool,
-    /// Datagrams that the kernel has dropped since the call before.
+    /// Datagrams that the kernel has dropped since the previous call.
     pub(super) dropped: u64,
 }
 
 impl HintSocket {
-    /// Makes the socket, so that nobody may send before its file has the mode and
-    /// the owner that `options` ask for.
+    /// Creates the socket. Nobody else can send before its file has the mode and the owner in
+    /// `options`.
     pub(super) fn bind(address: &Address, options: &HintOptions) -> Result<Self> {
         let (socket, address, file) = match address {
             Address::Unix(path) => {
@@ -85,7 +85,7 @@ impl HintSocket {
                 (socket.into(), address.clone(), Some(file))
             }
             Address::Udp(at) => {
-                // The type says so already; this is the last place to be wrong.
+                // The type guarantees it already; this is the last check.
                 let address = Address::udp(*at)?;
                 let socket = UdpSocket::bind(at)?;
                 socket.set_nonblocking(true)?;
@@ -105,24 +105,24 @@ impl HintSocket {
         })
     }
 
-    /// Returns where it is bound.
+    /// Returns the address that it is bound to.
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Receives what is there, up to [`BATCH`] datagrams, without waiting. `take` gets who
-    /// has sent each, and `None` for one that is longer than any may be.
+    /// Receives up to [`BATCH`] datagrams without waiting. `take` gets the sender of each, and
+    /// `None` for a datagram that is too long.
     pub(super) fn receive(
         &mut self,
         mut take: impl FnMut(Sender, Option<&[u8]>),
     ) -> Result<Received> {
         match self.address {
-            // Its senders have no addresses, and nothing is written where one would be.
+            // Senders have no addresses, and the kernel writes none.
             Address::Unix(_) => {
                 let room = if self.with_pidfd {
                     cmsg_space!(UnixCredentials, libc::c_int)
                 } else {
-                    // No room for descriptors: the kernel closes those that senders attach.
+                    // No room for descriptors: the kernel closes those attached by senders.
                     cmsg_space!(UnixCredentials)
                 };
                 self.receive_with::<()>(room, |message, datagram, _| {
@@ -144,8 +144,8 @@ impl HintSocket {
         room: Vec<u8>,
         mut take: impl FnMut(&RecvMsg<'_, '_, Name>, Option<&[u8]>, &mut u32),
     ) -> Result<Received> {
-        // The kernel writes into the headers how much of them it has used, so
-        // they serve only once.
+        // The kernel overwrites the buffer lengths in the headers, so they can be used only
+        // once.
         let mut headers = MultiHeaders::<Name>::preallocate(BATCH, Some(room));
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers
@@ -161,7 +161,7 @@ impl HintSocket {
         );
         let messages = match result {
             Ok(messages) => messages,
-            // Memory comes back, and what has arrived is still there.
+            // Memory shortage is temporary, and the datagrams are still queued.
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOMEM | Errno::ENOBUFS) => {
                 return Ok(Received::nothing())
             }
@@ -183,9 +183,9 @@ impl HintSocket {
     }
 }
 
-/// Returns the process that has sent a datagram to a Unix socket. Every descriptor that has
-/// come with it is closed in the end. One whose control messages did not all fit in, since
-/// it had descriptors attached, is from nobody.
+/// Returns the process that sent a datagram to a Unix socket. All received descriptors are
+/// closed eventually. If its control messages did not all fit, because of attached descriptors,
+/// the sender is unknown.
 fn process_sender<Name>(message: &RecvMsg<'_, '_, Name>) -> Sender {
     let (mut id, mut pidfd) = (None, None);
     for control in message.cmsgs().into_iter().flatten() {
@@ -199,10 +199,10 @@ fn process_sender<Name>(message: &RecvMsg<'_, '_, Name>) -> Sender {
             ControlMessageOwned::ScmRights(fds) => fds.into_iter().for_each(close_received),
             ControlMessageOwned::Unknown(other) if other.cmsg_header.cmsg_type == SCM_PIDFD => {
                 pidfd = other.data_bytes.first_chunk().and_then(|bytes| {
-                    // A process that has been reaped may have an error instead.
+                    // For a reaped process, this may be an error instead.
                     let fd = libc::c_int::from_ne_bytes(*bytes);
-                    // SAFETY: the kernel has just made it for this message, of which
-                    // nothing else takes it.
+                    // SAFETY: the kernel has just created it for this message, and it has no
+                    // other owner.
                     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
                 });
             }
@@ -213,11 +213,11 @@ fn process_sender<Name>(message: &RecvMsg<'_, '_, Name>) -> Sender {
 }
 
 fn close_received(fd: libc::c_int) {
-    // SAFETY: the kernel has just made it for a message, of which nothing else takes it.
+    // SAFETY: the kernel has just created it for a message, and it has no other owner.
     drop(unsafe { OwnedFd::from_raw_fd(fd) });
 }
 
-/// Returns the address that a datagram has come from over UDP.
+/// Returns the address that sent a datagram over UDP.
 fn network_sender(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Sender {
     let Some(name) = message.address else {
         return Sender::Unknown;
@@ -230,7 +230,7 @@ fn network_sender(message: &RecvMsg<'_, '_, SockaddrStorage>) -> Sender {
     v4.or_else(v6).map_or(Sender::Unknown, Sender::Network)
 }
 
-/// Notes how many datagrams the kernel says that it has dropped so far.
+/// Stores the kernel's count of dropped datagrams so far.
 fn note_dropped<Name>(message: &RecvMsg<'_, '_, Name>, dropped: &mut u32) {
     for control in message.cmsgs().into_iter().flatten() {
         if let ControlMessageOwned::RxqOvfl(count) = control {
@@ -255,7 +255,8 @@ impl AsFd for HintSocket {
     }
 }
 
-/// Makes room for a burst. Beyond the system's limit that takes CAP_NET_ADMIN.
+/// Enlarges the receive buffer for bursts. Above the system's limit this requires
+/// CAP_NET_ADMIN.
 fn enlarge(socket: &UdpSocket) {
     if setsockopt(socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
         let _ = setsockopt(socket, sockopt::RcvBuf, &BUFFER_BYTES);
@@ -272,14 +273,14 @@ fn bind_unix(path: &Path, options: &HintOptions) -> Result<(UnixDatagram, Socket
         }
         result => result?,
     };
-    // From here on, dropping it removes the file.
+    // From here on, dropping `file` removes the socket file.
     let file = SocketFile::of(path)?;
     file.hand_over(options)?;
     socket.set_nonblocking(true)?;
     Ok((socket, file))
 }
 
-/// Makes the folder that is to hold the socket; not those above it.
+/// Creates the folder for the socket, but not its parents.
 fn make_folder(path: &Path) -> Result<()> {
     let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) else {
         return Ok(());
@@ -304,8 +305,8 @@ fn advise_on_queue() {
     }
 }
 
-/// Binds a socket that only this user may send to: on Linux the file gets the
-/// mode of the socket, less the umask.
+/// Binds a socket to which only this user may send: on Linux the file gets the mode of the
+/// socket, less the umask.
 fn bind_private(path: &Path, options: &HintOptions) -> Result<UnixDatagram> {
     use nix::sys::socket::{bind, socket, AddressFamily, SockFlag, SockType, UnixAddr};
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -320,9 +321,9 @@ fn is_in_use(error: &anyhow::Error) -> bool {
     error.downcast_ref() == Some(&Errno::EADDRINUSE)
 }
 
-/// Has the kernel say with each datagram who has sent it, and keep descriptors that senders
-/// attach away from this process. Before Linux 6.16 it cannot do the latter; then there must
-/// be no room for them, and none is for that of the sender.
+/// Makes the kernel name the sender of each datagram, and drop descriptors attached by senders.
+/// The latter requires Linux 6.16. Earlier kernels require that there is no room for
+/// descriptors, and so none for the sender's pidfd.
 fn ask_who_sends(socket: &OwnedFd, options: &HintOptions) -> Result<()> {
     setsockopt(socket, sockopt::PassCred, &true).context("cannot ask who sends hints")?;
     let no_descriptors = set_flag(socket, SO_PASSRIGHTS, false);
@@ -334,10 +335,10 @@ fn ask_who_sends(socket: &OwnedFd, options: &HintOptions) -> Result<()> {
         .context("--hint-allow-cgroup takes Linux 6.16 or later; use --hint-allow-uid instead")
 }
 
-/// Sets an option that the library does not know.
+/// Sets an option that the library does not support.
 fn set_flag(socket: &OwnedFd, option: libc::c_int, value: bool) -> io::Result<()> {
     let value = libc::c_int::from(value);
-    // SAFETY: the pointer is to that many bytes.
+    // SAFETY: the pointer refers to an object of the given size.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -350,7 +351,7 @@ fn set_flag(socket: &OwnedFd, option: libc::c_int, value: bool) -> io::Result<()
     Errno::result(result).map(drop).map_err(io::Error::from)
 }
 
-/// Removes the socket of a loader that has died.
+/// Removes the socket of a dead loader.
 fn remove_stale(path: &Path) -> Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
         bail!("there is a file of that name that is no socket; remove it or choose another path");
@@ -364,16 +365,15 @@ fn remove_stale(path: &Path) -> Result<()> {
     fs::remove_file(path).context("cannot remove the socket that nobody listens at")
 }
 
-/// The file of a socket; dropping this removes it, unless somebody has put
-/// another one there.
+/// The file of a socket. Dropping it removes the file, unless another file has replaced it.
 struct SocketFile {
     path: PathBuf,
     file: OwnedFd,
 }
 
 impl SocketFile {
-    /// Opens the file without following a link, so that nobody can put another
-    /// one in its place while owner and mode are set.
+    /// Opens the file without following a link, so that nobody can replace it while owner and
+    /// mode are set.
     fn of(path: &Path) -> Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let file = open(path, flags, Mode::empty()).context("cannot open the new socket")?;

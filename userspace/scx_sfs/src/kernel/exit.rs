@@ -1,4 +1,4 @@
-//! The end of the scheduler, and what the kernel says of it.
+//! The end of the scheduler, and the kernel's report of it.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -16,22 +16,22 @@ impl KernelHalf<'_> {
         self.exit_kind() != 0
     }
 
-    /// Returns the kernel's kind of exit (enum scx_exit_kind); 0: it has not ended.
+    /// Returns the kernel's kind of exit (enum scx_exit_kind), 0 if it has not ended.
     pub fn exit_kind(&mut self) -> i32 {
         let data = self.skel.maps.data_data.as_mut();
         data.map_or(0, |data| Word::load(&mut data.uei.kind))
     }
 
-    /// Unloads the scheduler and says why it has ended.
+    /// Unloads the scheduler and returns why it ended.
     ///
     /// # Errors
     ///
-    /// It has ended with an error; the kernel's dump goes to standard error.
+    /// It ended with an error; the kernel's dump goes to standard error.
     pub fn unload(&mut self) -> Result<UserExitInfo> {
         drop(self.link.take());
         self.watchers.clear();
         let info = self.exit_info()?;
-        // It panics if standard error cannot be written: then nobody can be told.
+        // It panics if standard error cannot be written. Then nobody can be told.
         match catch_unwind(AssertUnwindSafe(|| info.report())) {
             Ok(reported) => reported?,
             Err(_) if self.has_failed() => bail!("cannot say why the scheduler has ended"),
@@ -40,13 +40,13 @@ impl KernelHalf<'_> {
         Ok(info)
     }
 
-    /// Returns what the kernel has said of the end, and prints its dump, if there is one.
-    /// (scx's `uei_read!` panics where a name in it is no UTF-8.)
+    /// Returns the kernel's report of the exit, and prints its dump, if any. (scx's `uei_read!`
+    /// panics if a name in it is not UTF-8.)
     fn exit_info(&self) -> Result<UserExitInfo> {
         let data = self.skel.maps.data_data.as_ref();
         let uei = &data.context("the kernel half has no data")?.uei;
         let has = |field| compat::struct_has_field("scx_exit_info", field).unwrap_or(false);
-        // The kernel half writes no more: it is unloaded.
+        // The kernel half is unloaded and writes no more.
         let raw = RawExit {
             kind: uei.kind,
             code: has("exit_code").then_some(uei.exit_code),
@@ -61,7 +61,7 @@ impl KernelHalf<'_> {
         Ok(raw.into_info())
     }
 
-    /// Returns whether it has ended otherwise than somebody asked for.
+    /// Returns whether it ended without a request.
     fn has_failed(&mut self) -> bool {
         let is_lost = self.skel.maps.data_data.is_none();
         is_lost || self.exit_kind() > ScxExitKind::UnregKern as i32

@@ -1,4 +1,4 @@
-//! Loading the kernel half: opened, set to its tunables, and given to the kernel.
+//! Loading the kernel half: opens it, sets its tunables, and loads it into the kernel.
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
@@ -46,7 +46,7 @@ impl<'object> KernelHalf<'object> {
 
         let mut skel = scx_ops_load!(skel, sfs_ops, uei)?;
         let data = skel.maps.data_data.as_mut();
-        // It schedules nothing yet, so that nobody reads this.
+        // It does not schedule yet, so nobody reads this concurrently.
         data.context("the kernel half has no data")?
             .nr_function_cpus = cpus;
         let mut half = Self {
@@ -60,7 +60,7 @@ impl<'object> KernelHalf<'object> {
     }
 }
 
-/// Sets what the kernel itself is told of the scheduler.
+/// Sets the scheduler's struct_ops fields for the kernel.
 fn set_operations(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables) {
     let ops = skel.struct_ops.sfs_ops_mut();
     ops.exit_dump_len = tunables.exit_dump_len;
@@ -72,7 +72,7 @@ fn set_operations(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables) {
     }
 }
 
-/// On a kernel that does not tell a scheduler of quotas, leaves out what it would tell.
+/// On a kernel that does not report quotas to a scheduler, removes the callback for them.
 fn do_without_quotas(skel: &mut OpenBpfSkel<'_>, are_ignored: bool) {
     warn!(
         "this kernel does not tell a scheduler of cpu.max (6.17 and later do): {}",
@@ -86,7 +86,7 @@ fn do_without_quotas(skel: &mut OpenBpfSkel<'_>, are_ignored: bool) {
     skel.progs.sfs_cgroup_set_bandwidth.set_autoload(false);
 }
 
-/// Sets the variables of the kernel half that do not change from then on.
+/// Sets the variables of the kernel half that stay constant once it is loaded.
 fn set_variables(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables, past: &[Span]) -> Result<()> {
     let partition = shards::partition(tunables.shards)?;
     debug!("FILTER has {} shards", partition.shards);
@@ -113,7 +113,7 @@ fn set_variables(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables, past: &[Span])
     variables.only_sandboxes = tunables.only_sandboxes;
     variables.idle_boundary_ns = tunables.idle_boundary_ns;
     variables.receive_port = tunables.receive_port.to_be();
-    // Where there are sandboxes, these tell.
+    // With sandboxes, membership decides instead.
     let past = if tunables.only_sandboxes { &[] } else { past };
     for (place, span) in variables.past.iter_mut().zip(past) {
         (place.from, place.to) = (span.from, span.to);
@@ -121,8 +121,8 @@ fn set_variables(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables, past: &[Span])
     Ok(())
 }
 
-/// Makes room for sandboxes, and for cgroups with a weight and a quota: for all of these to
-/// be listed at a time that are out of quota.
+/// Sizes the maps for sandboxes and for cgroups with a weight and a quota. The list of
+/// throttled cgroups has room for all of the latter at once.
 fn make_room(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables) -> Result<()> {
     let sandboxes = skel.maps.sandboxes.set_max_entries(tunables.max_sandboxes);
     sandboxes.context("cannot make room for sandboxes")?;
@@ -134,7 +134,7 @@ fn make_room(skel: &mut OpenBpfSkel<'_>, tunables: &Tunables) -> Result<()> {
     Ok(())
 }
 
-/// Has libbpf report what the verifier did for each program.
+/// Makes libbpf report the verifier's statistics for each program.
 fn log_verifier_statistics(skel: &mut OpenBpfSkel<'_>) {
     const BPF_LOG_STATS: u32 = 4; // kernel/bpf/verifier.c, include/linux/bpf_verifier.h
 
@@ -143,7 +143,7 @@ fn log_verifier_statistics(skel: &mut OpenBpfSkel<'_>) {
     }
 }
 
-/// Adds to an error of the kernel what is known of its cause.
+/// Adds the known cause to an error of the kernel.
 pub(super) fn explained<T>(result: Result<T>) -> Result<T> {
     match isolated_cpus() {
         Some(cpus) if result.is_err() => result.with_context(|| {
@@ -162,17 +162,17 @@ pub(super) fn explained<T>(result: Result<T>) -> Result<T> {
     }
 }
 
-/// Returns what the kernel half must know of the kernel's configuration, in the form of
-/// its file: with it, nobody needs the file, which is not there on every machine.
+/// Returns what the kernel half needs of the kernel's configuration, in the format of the
+/// config file. With it, the file itself is not needed, which some machines lack.
 fn kernel_config() -> Result<CString> {
-    // A task has this field with preemptible RCU only.
+    // Tasks have this field only with preemptible RCU.
     let preemptible = compat::struct_has_field("task_struct", "rcu_read_lock_nesting")?;
     let value = if preemptible { 'y' } else { 'n' };
     Ok(CString::new(format!("CONFIG_PREEMPT_RCU={value}\n"))?)
 }
 
-/// Returns libbpf's options: the user's, and the configuration if the user has none.
-/// They are good for as long as that is.
+/// Returns libbpf's options: the user's, plus the kernel configuration unless the user gave
+/// one. They are valid as long as `kernel_config` is.
 fn open_options(given: &LibbpfOpts, kernel_config: &CStr) -> bpf_object_open_opts {
     let given = given.clone().into_bpf_open_opts();
     let mut open = given.unwrap_or_else(|| bpf_object_open_opts {

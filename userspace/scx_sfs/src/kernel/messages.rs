@@ -1,5 +1,5 @@
-//! What libbpf says while loading. Much of it is benign ("member not found in
-//! kernel, skipping"), so it is shown only if loading fails, or with --verbose.
+//! libbpf's messages during loading. Many are benign ("member not found in kernel, skipping"),
+//! so they are shown only if loading fails, or with --verbose.
 
 use std::sync::Mutex;
 
@@ -8,10 +8,10 @@ use tracing::debug;
 
 static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Lines shown of it; a verifier's log ends with what matters.
+/// Number of lines shown. A verifier log has the important part at its end.
 const SHOWN: usize = 60;
 
-/// Has libbpf's messages kept from now on.
+/// Keeps libbpf's messages from now on.
 pub(super) fn keep() {
     set_print(Some((PrintLevel::Debug, keep_one)));
 }
@@ -27,7 +27,7 @@ fn keep_one(level: PrintLevel, message: String) {
     }
 }
 
-/// Writes the last of them to standard error, and forgets all.
+/// Writes the last messages to standard error, and drops all.
 pub(super) fn show() {
     let Ok(mut kept) = KEPT.lock() else {
         return;

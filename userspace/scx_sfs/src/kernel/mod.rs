@@ -1,14 +1,14 @@
 //! The kernel half: loading it, and talking to it.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
-//! | `tunables` | what it is set to before it is loaded |
-//! | `load` | loading it |
+//! | `tunables` | settings made before loading |
+//! | `load` | loading |
 //! | `sandboxes` | which cgroups are sandboxes |
 //! | `ranking` | ranks of functions |
 //! | `exit` | the end of the scheduler |
-//! | `shared` | words and structs that both halves have |
-//! | `messages` | what libbpf says |
+//! | `shared` | words and structs that both halves use |
+//! | `messages` | libbpf's messages |
 
 mod exit;
 mod load;
@@ -42,24 +42,24 @@ use crate::realtime::RealTime;
 use load::explained;
 use shared::{read_struct, run_program, Word};
 
-/// The scheduler, loaded and attached. Dropping it puts the machine back on its
-/// default scheduler.
+/// The scheduler, loaded and attached. Dropping it returns the machine to its default
+/// scheduler.
 pub struct KernelHalf<'object> {
     skel: BpfSkel<'object>,
     link: Option<Link>,
-    /// The programs that see boundaries.
+    /// The programs that watch boundaries.
     watchers: Vec<Link>,
     left_out: LeftOut,
 }
 
 impl<'object> KernelHalf<'object> {
-    /// Loads the scheduler, for functions that may use `cpus` CPUs, with `slice` to start
-    /// with. What has been started in one of the spans `past` has been a function before. It
-    /// schedules nothing until `attach()`.
+    /// Loads the scheduler for functions that may use `cpus` CPUs, with `slice` as the initial
+    /// slice. Tasks started within one of the spans `past` were functions before. It schedules
+    /// nothing until `attach()`.
     ///
     /// # Errors
     ///
-    /// The kernel refuses it; nothing stays loaded.
+    /// The kernel rejects it; nothing stays loaded.
     pub fn load(
         tunables: &Tunables,
         cpus: u32,
@@ -72,19 +72,19 @@ impl<'object> KernelHalf<'object> {
         explained(Self::open_and_load(tunables, cpus, slice, past, object))
     }
 
-    /// Has the scheduler schedule.
+    /// Starts scheduling.
     ///
     /// # Errors
     ///
-    /// The kernel refuses it; nothing stays loaded.
+    /// The kernel rejects it; nothing stays loaded.
     pub fn attach(&mut self) -> Result<()> {
         self.watchers = boundary::attach(&mut self.skel);
         explained(self.attach_scheduler())
     }
 
-    /// The kernel hands it the tasks one by one. Those that it has already do not run until
-    /// all are handed over, and the others run before this thread, unless that is a real-time
-    /// one: on a busy machine they waited for seconds.
+    /// The kernel hands over the tasks one by one. Tasks already handed over do not run until
+    /// all are, while the others can run before this thread. Hence the real-time priority:
+    /// without it, tasks waited for seconds on a busy machine.
     fn attach_scheduler(&mut self) -> Result<()> {
         let skel = &mut self.skel;
         let _first = RealTime::enter();
@@ -92,12 +92,12 @@ impl<'object> KernelHalf<'object> {
         Ok(())
     }
 
-    /// Makes a ring buffer of the kernel half's events and of the invocations that
-    /// have ended; `take` and `learn` get each.
+    /// Creates a ring buffer reader: events of the kernel half go to `take`, completed
+    /// invocations to `learn`.
     ///
     /// # Errors
     ///
-    /// Out of memory or of descriptors.
+    /// Out of memory or descriptors.
     pub fn events<'take>(
         &self,
         mut take: impl FnMut(sfs_event) + 'take,
@@ -124,13 +124,13 @@ impl<'object> KernelHalf<'object> {
             .context("cannot read the kernel half's events")
     }
 
-    /// Returns the BPF map with the arrivals.
+    /// Returns the BPF map of arrivals.
     pub fn iat_map(&self) -> BorrowedFd<'_> {
         self.skel.maps.iat_map.as_fd()
     }
 
-    /// Sets S and what follows from it. Invocations keep the credit that they
-    /// have been given.
+    /// Sets S and the values that follow from it. Invocations keep the credit they already
+    /// have.
     pub fn set_slice(&mut self, slice: Slice) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
             Word::store(&mut data.slice_ns, slice.slice_ns);
@@ -145,7 +145,7 @@ impl<'object> KernelHalf<'object> {
     ///
     /// # Errors
     ///
-    /// The kernel does not run the program that does it.
+    /// The kernel does not run the BPF program for it.
     pub fn apply_hints(&mut self, batch: &[KernelHint]) -> Result<Verdicts> {
         let map = &self.skel.maps.hints;
         for (index, hint) in (0u32..SFS_HINT_BATCH).zip(batch) {
@@ -176,12 +176,11 @@ impl<'object> KernelHalf<'object> {
         })
     }
 
-    /// Switches the mode and takes the backlog along. Returns how many tasks
-    /// that moved.
+    /// Switches the mode and moves the backlog. Returns the number of tasks moved.
     ///
     /// # Errors
     ///
-    /// The kernel does not run the program that does it.
+    /// The kernel does not run the BPF program for it.
     pub fn switch_mode(&mut self, mode: Mode) -> Result<u64> {
         let mut switch = sfs_mode_switch {
             mode: match mode {
@@ -202,7 +201,7 @@ impl<'object> KernelHalf<'object> {
         }
     }
 
-    /// Takes back a report of overload that the loader does not act on.
+    /// Dismisses a report of overload that the loader does not act on.
     pub fn dismiss_overload(&mut self) {
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             Word::store(&mut bss.overload_since, 0);

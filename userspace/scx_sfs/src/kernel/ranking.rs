@@ -1,4 +1,4 @@
-//! Ranks: what is learned of functions, as the kernel half is told of it.
+//! Ranks: passes what was learned of functions to the kernel half.
 
 use anyhow::{Context, Result};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};
@@ -46,8 +46,8 @@ impl Ranking for KernelHalf<'_> {
             .context("cannot have the kernel half forget a function")
     }
 
-    /// A word in memory that is shared: what is queued by rank is served first, what is
-    /// queued from now on goes to FILTER or FAIR (rank.bpf.h).
+    /// Writes a word in shared memory. Tasks already queued by rank are served first; tasks
+    /// queued from now on go to FILTER or FAIR (rank.bpf.h).
     fn rank_no_more(&mut self) {
         if let Some(data) = self.skel.maps.data_data.as_mut() {
             Word::store(&mut data.default_table, SFS_NO_TABLE);

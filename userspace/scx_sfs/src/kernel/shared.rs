@@ -1,5 +1,5 @@
-//! Memory that both halves have: words that either may read and write at any time, and
-//! structs that go from one to the other as bytes.
+//! Memory shared by both halves: words that either half may read and write at any time, and
+//! structs passed from one half to the other as bytes.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use anyhow::{bail, Result};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use zerocopy::{transmute_mut, FromBytes, Immutable, IntoBytes};
 
-/// A word of the kernel half's variables, which are mapped into memory here. The kernel half
-/// reads or writes it at the same time, in one piece. Words are independent of each other,
-/// so that no order is asked for.
+/// A word of the kernel half's variables, which are mapped into this process. The kernel half
+/// accesses it concurrently, in one piece. Words are independent of each other, so no ordering
+/// is needed.
 pub(super) trait Word: Sized {
-    /// Returns what is in it now.
+    /// Returns its current value.
     fn load(&mut self) -> Self;
 
-    /// Puts `value` into it.
+    /// Stores `value`.
     fn store(&mut self, value: Self);
 }
 
@@ -23,7 +23,7 @@ macro_rules! word {
         $(impl Word for $plain {
             fn load(&mut self) -> Self {
                 let word: &mut $atomic = transmute_mut!(self);
-                // By a shared reference: the value is not this side's alone.
+                // Through a shared reference: the kernel half accesses the value as well.
                 <$atomic>::load(word, Ordering::Relaxed)
             }
 
@@ -41,7 +41,7 @@ word!(u32 as AtomicU32, u64 as AtomicU64, i32 as AtomicI32);
 ///
 /// # Errors
 ///
-/// The kernel does not run it, or it returns an error.
+/// The kernel does not run it, or the program returns an error.
 pub(super) fn run_program<T>(program: &mut ProgramMut<'_>, arguments: &mut T) -> Result<()>
 where
     T: FromBytes + IntoBytes,
@@ -57,7 +57,7 @@ where
     Ok(())
 }
 
-/// Returns the struct at the start of `bytes`, if they are long enough.
+/// Returns the struct at the start of `bytes`, or None if they are too short.
 pub(super) fn read_struct<T: FromBytes + Immutable>(bytes: &[u8]) -> Option<T> {
     T::read_from_prefix(bytes).ok().map(|(value, _)| value)
 }
@@ -87,7 +87,7 @@ mod tests {
             value: 1 << 40,
             at: 5,
         };
-        // One byte in front, so that it is not where such a struct would be in C.
+        // One byte in front, so that the struct is not aligned as in C.
         let mut bytes = vec![0];
         bytes.extend(event.as_bytes());
         let read: sfs_event = read_struct(&bytes[1..]).unwrap();

@@ -1,4 +1,4 @@
-//! What the kernel half is set to before it is loaded.
+//! Settings of the kernel half, made before it is loaded.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What the kernel half is set to before it is loaded. Ranges are those of the options of
+/// Settings of the kernel half, made before it is loaded. Ranges are those of the options of
 /// the same names.
 #[derive(Debug, Clone)]
 pub struct Tunables {
@@ -53,31 +53,31 @@ pub struct Tunables {
     pub fair_slice_ns: u64,
     /// Longest wait of FAIR's head, in ns.
     pub fair_max_wait_ns: u64,
-    /// N: arrivals after which the kernel half tells of them.
+    /// N: number of arrivals after which the kernel half reports them.
     pub iat_window: u32,
     /// Whether the loader switches to fair-only mode under overload.
     pub overload: bool,
-    /// How many queues FILTER is split into.
+    /// Number of queues that FILTER is split into.
     pub shards: Shards,
     /// Weight of the cost in the deadline of ranked work, in tenths.
     pub ageing_tenths: u32,
-    /// What shares one credit.
+    /// Which tasks share one credit.
     pub unit: Unit,
-    /// What begins an invocation, hints included if somebody listens for them.
+    /// Events that begin an invocation; includes hints if the loader listens for them.
     pub boundaries: Vec<Boundary>,
-    /// What tells one function from another where no hint names it.
+    /// How functions are told apart if no hint names them.
     pub identity: Identity,
-    /// Functions are what runs in sandboxes; otherwise all that is started since load.
+    /// Only tasks in sandboxes are functions. Otherwise, all tasks started since loading are.
     pub only_sandboxes: bool,
-    /// With [`Boundary::Idle`]: how long a unit has to sleep, in ns.
+    /// With [`Boundary::Idle`]: minimum sleep of a unit, in ns.
     pub idle_boundary_ns: u64,
-    /// With [`Boundary::Receive`]: the port that a connection must lead to; 0: any.
+    /// With [`Boundary::Receive`]: the port that a connection must use; 0: any.
     pub receive_port: u16,
-    /// Most sandboxes at a time.
+    /// Maximum number of sandboxes at a time.
     pub max_sandboxes: u32,
-    /// Most cgroups with a weight and a quota at a time.
+    /// Maximum number of cgroups with a weight and a quota at a time.
     pub max_cgroups: u32,
-    /// Schedule where nobody keeps quotas, too.
+    /// Schedule even if nobody enforces quotas.
     pub ignore_quotas: bool,
     /// Schedule only tasks with policy SCHED_EXT.
     pub partial: bool,
@@ -85,13 +85,13 @@ pub struct Tunables {
     pub exit_dump_len: u32,
     /// The kernel half logs demotions and mode switches to the trace pipe.
     pub debug: bool,
-    /// libbpf reports what the verifier did for each program.
+    /// libbpf reports the verifier's statistics for each program.
     pub verifier_statistics: bool,
-    /// What libbpf is told besides.
+    /// Further options for libbpf.
     pub libbpf: LibbpfOpts,
 }
 
-/// The three values that follow from S; all in ns of CPU time or of waiting.
+/// The three values derived from S, in ns of CPU time or waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// S.

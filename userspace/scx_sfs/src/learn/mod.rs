@@ -1,5 +1,5 @@
-//! Learning: service times from the kernel half in, rank tables out, and what is
-//! known kept in a file. What is learned from them is `sfs_policy::learn`'s.
+//! Learning: takes service times from the kernel half, hands back rank tables, and keeps the
+//! learned state in a file. The learning itself is in `sfs_policy::learn`.
 
 mod pace;
 mod report;
@@ -21,52 +21,51 @@ pub use report::{print_functions, FunctionReport};
 pub use save::write_whole;
 use save::Saver;
 
-/// Functions whose tables are made without looking at anything else: a matter of
-/// milliseconds.
+/// Number of functions whose tables are made in one go. This takes milliseconds.
 const AT_A_TIME: usize = 500;
 
-/// Time after which what is known is saved, besides at the end, if it has changed. By time,
-/// not by completions, so that nobody decides how much is written.
+/// Interval at which changed state is saved, besides at the end. It is a time and not a number
+/// of completions, so that no workload can control how much is written.
 const SAVE_AFTER: Duration = Duration::from_secs(60);
 
-/// What ranks functions by what was learned: the kernel half.
+/// The receiver of the ranks: the kernel half.
 pub trait Ranking {
-    /// Puts a rank table into its place.
+    /// Sets rank table `id`.
     ///
     /// # Errors
     ///
-    /// It is refused.
+    /// It is rejected.
     fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()>;
 
-    /// Has functions that have no table of their own use table `id`.
+    /// Makes functions without a table of their own use table `id`.
     fn set_default_table(&mut self, id: u16);
 
-    /// Has `function` use table `id`.
+    /// Makes `function` use table `id`.
     ///
     /// # Errors
     ///
     /// There are too many functions.
     fn set_function_table(&mut self, function: u64, id: u16) -> Result<()>;
 
-    /// Has `function` use the default table.
+    /// Makes `function` use the default table.
     ///
     /// # Errors
     ///
-    /// It is refused.
+    /// It is rejected.
     fn forget_function(&mut self, function: u64) -> Result<()>;
 
-    /// Has nothing ranked any more, as before the first table. This cannot fail.
+    /// Stops ranking, as before the first table. This cannot fail.
     fn rank_no_more(&mut self);
 }
 
 /// What the loader has learned.
 pub struct Learning {
     learner: Learner,
-    /// The kernel half has refused something: nothing is ranked any more.
+    /// The kernel half has rejected an update; ranking has stopped.
     given_up: bool,
     saver: Option<Saver>,
     since_refresh: u32,
-    /// Whether something is known that has not been handed to the saver.
+    /// Whether there is new state that the saver has not received.
     unsaved: bool,
     saved_at: Instant,
     complained: bool,
@@ -74,25 +73,25 @@ pub struct Learning {
     round: Option<Round>,
 }
 
-/// The functions that had changed when their tables were due, while they are made.
+/// One round of updates for the functions whose tables were due.
 #[derive(Debug)]
 struct Round {
-    /// How many of them are left, at most.
+    /// Upper bound of functions left.
     left: usize,
-    /// How long it has taken so far.
+    /// Time spent on this round so far.
     busy: Duration,
 }
 
 impl Learning {
-    /// Starts with what is in `file`, or with nothing: a file that is missing is
-    /// made later, one that cannot be used is said so and replaced.
+    /// Starts with the state in `file`, or empty. A missing file is created later; an unusable
+    /// one is reported and replaced.
     pub fn new(file: Option<PathBuf>) -> Self {
         let learner = file.as_deref().map_or_else(fresh, restore);
         Self {
             learner,
             given_up: false,
             saver: file.and_then(start_saver),
-            since_refresh: REFRESH, // what was restored is told at once
+            since_refresh: REFRESH, // pass on the restored state at once
             unsaved: false,
             saved_at: Instant::now(),
             complained: false,
@@ -101,10 +100,10 @@ impl Learning {
         }
     }
 
-    /// Takes completions, and tells the kernel half what follows from them, or a part of
-    /// it: [`has_more`](Self::has_more) tells whether to come back at once. If it cannot
-    /// be told, that is said, and nothing is ranked any more; what functions need is
-    /// still learned, for the next start.
+    /// Takes completions and passes the resulting updates, or a part of them, to the kernel
+    /// half: [`has_more`](Self::has_more) tells whether to call again at once. If the kernel
+    /// half rejects an update, this is logged and ranking stops. Service times are still
+    /// learned for the next start.
     pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
             let learn = match (one.killed != 0, one.counted != 0) {
@@ -129,7 +128,7 @@ impl Learning {
         }
     }
 
-    /// A kernel half with half of the tables would rank by chance: it is to rank nothing.
+    /// A kernel half with half of the tables would rank arbitrarily, so ranking stops.
     fn give_up(&mut self, error: &anyhow::Error, kernel: &mut impl Ranking) {
         kernel.rank_no_more();
         self.given_up = true;
@@ -140,12 +139,12 @@ impl Learning {
         );
     }
 
-    /// Returns whether there is more to tell the kernel half at once.
+    /// Returns whether more updates for the kernel half are due at once.
     pub fn has_more(&self) -> bool {
         self.round.is_some()
     }
 
-    /// Tells the kernel half a part of what has changed.
+    /// Passes a part of the changes to the kernel half.
     fn go_on(&mut self, kernel: &mut impl Ranking) -> Result<()> {
         let begin = Instant::now();
         let mut round = self.round.take().unwrap_or_else(|| {
@@ -159,7 +158,7 @@ impl Learning {
         self.tell(kernel)?;
         let end = Instant::now();
         round.busy += end - begin;
-        // What changes meanwhile is for the next round, or this one may never end.
+        // Later changes belong to the next round; otherwise this one might never end.
         round.left = (round.left.saturating_sub(AT_A_TIME)).min(self.learner.pending());
         if round.left > 0 {
             self.round = Some(round);
@@ -188,7 +187,7 @@ impl Learning {
         Ok(())
     }
 
-    /// Says once that a function keeps its old rank, or that of the default table.
+    /// Logs once that a function keeps its old rank, or that of the default table.
     fn complain(&mut self, error: &anyhow::Error) {
         if !self.complained {
             self.complained = true;
@@ -196,15 +195,15 @@ impl Learning {
         }
     }
 
-    /// Returns whether it is time to save, and what was saved before has reached the disk:
-    /// one that is slow gets no more than it can take.
+    /// Returns whether it is time to save and the previous save has reached the disk. So a slow
+    /// disk gets no more than it can take.
     fn is_save_due(&self, now: Instant) -> bool {
         let is_time = self.unsaved && now.saturating_duration_since(self.saved_at) >= SAVE_AFTER;
         is_time && self.saver.as_ref().is_some_and(Saver::is_idle)
     }
 
-    /// Has what is known saved, if there is a file for it. This does not wait. That it
-    /// cannot be saved is said, and no reason to stop.
+    /// Queues the learned state for saving, if there is a file. Does not wait. A failure is
+    /// logged and does not stop the loader.
     pub fn save(&mut self) {
         self.unsaved = false;
         self.saved_at = Instant::now();
@@ -213,23 +212,22 @@ impl Learning {
         }
     }
 
-    /// Waits until all is saved. Nothing is from now on.
+    /// Waits until everything is saved. Nothing is saved after this.
     pub fn finish_saving(&mut self) {
         drop(self.saver.take());
     }
 
-    /// Returns whether functions are ranked: there are tables, and the kernel half has
-    /// taken them.
+    /// Returns whether functions are ranked: tables exist, and the kernel half has taken them.
     pub fn is_in_force(&self) -> bool {
         self.learner.is_ready() && !self.given_up
     }
 
-    /// Returns whether ranks have been given up until the next start.
+    /// Returns whether ranking has stopped until the next start.
     pub fn has_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// Returns how many functions are known, and how many tables they are ranked by.
+    /// Returns the number of known functions and of the tables that rank them.
     pub fn size(&self) -> (usize, usize) {
         let tables = if self.given_up {
             0
@@ -294,7 +292,7 @@ mod tests {
         let start = learning.saved_at;
         let later = |seconds| start + Duration::from_secs(seconds);
         assert!(!learning.is_save_due(later(1000)));
-        // However many completions there are, it is the time that counts.
+        // The time counts, not the number of completions.
         learning.take(&completions(7, 1_000_000, 50_000), &mut half);
         assert!(!learning.is_save_due(later(59)) && learning.is_save_due(later(60)));
         assert!(!file.exists());
@@ -314,14 +312,14 @@ mod tests {
         learning.save();
         learning.finish_saving();
         assert!(!file.exists());
-        // It goes on to learn and to rank, and forgets it all at the end.
+        // It continues to learn and to rank, and forgets everything at the end.
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
         assert!(learning.is_in_force() && half.default_table.is_some());
         assert_eq!(learning.size().0, 2);
         assert_eq!(Learning::new(Some(file)).size().0, 0);
     }
 
-    /// A kernel half that takes what it is told until it is to refuse it.
+    /// A kernel half that accepts updates until told to reject them.
     #[derive(Default)]
     struct Half {
         refuses_tables: bool,
@@ -355,7 +353,7 @@ mod tests {
         }
     }
 
-    /// So many completions of one function.
+    /// Returns `count` completions of one function.
     fn completions(function: u64, service_ns: u64, count: u32) -> Vec<sfs_completion> {
         let one = sfs_completion {
             function,
@@ -366,7 +364,7 @@ mod tests {
         vec![one; count as usize]
     }
 
-    /// Learns anew at each completion, however long that takes.
+    /// Refreshes after these completions, regardless of the pace.
     fn learn(learning: &mut Learning, half: &mut Half, completions: &[sfs_completion]) {
         learning.pace = Pace::default();
         learning.since_refresh = REFRESH;
@@ -385,12 +383,12 @@ mod tests {
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
         assert!(learning.has_given_up() && !learning.is_in_force());
         assert_eq!(half.default_table, None);
-        // Half of the tables would be worse than none: there is no way back.
+        // Half of the tables would be worse than none, so there is no way back.
         half.refuses_tables = false;
         let told = half.tables;
         learn(&mut learning, &mut half, &completions(9, 50_000_000, 200));
         assert_eq!((half.tables, half.default_table), (told, None));
-        // It goes on to learn, and says that nothing is ranked.
+        // It continues to learn, and reports that nothing is ranked.
         assert_eq!(learning.size(), (3, 0));
         let reports = learning.functions(10, |_| None);
         assert!(reports.iter().all(|one| one.rank.is_none()));

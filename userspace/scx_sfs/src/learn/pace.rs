@@ -1,17 +1,17 @@
-//! How often the tables are made.
+//! The pace at which tables are refreshed.
 
 use std::time::{Duration, Instant};
 
-/// Making the tables takes one part in so many of one CPU at most: with a hundred functions it
-/// is a matter of milliseconds, and of as many in a second as there are hundreds of
+/// Refreshing the tables takes at most one part in this many of one CPU. A refresh with a
+/// hundred functions takes milliseconds, and without this limit there is one for every hundred
 /// completions.
 const REFRESH_SHARE: u32 = 400;
 
-/// But they are not older than this: the first after a start may be those of very many
-/// functions.
+/// Upper bound of the pause between refreshes, since the first one after a start may cover very
+/// many functions.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
-/// Keeps something that takes long from being done too often.
+/// Limits how often an expensive operation runs.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     not_before: Option<Instant>,
@@ -22,7 +22,7 @@ impl Pace {
         self.not_before.is_none_or(|time| now >= time)
     }
 
-    /// It has been done until `end`, and has taken so long.
+    /// Notes that the operation ended at `end` and took `busy`.
     pub(super) fn done(&mut self, busy: Duration, end: Instant) {
         self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * busy));
     }

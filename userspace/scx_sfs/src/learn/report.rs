@@ -1,4 +1,4 @@
-//! What is known of functions, as `scx_sfs functions` shows it.
+//! The learned state of functions, as `scx_sfs functions` prints it.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -10,22 +10,22 @@ use sfs_policy::learn::Known;
 use super::Learning;
 use crate::bpf_intf::{SFS_FUNCTION_COMM, SFS_FUNCTION_NAMED};
 
-/// What is known of one function, as `scx_sfs functions` shows it.
+/// The learned state of one function, as `scx_sfs functions` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReport {
-    /// Its name, or what identifies it.
+    /// Its name, or its identity if it has none.
     pub function: String,
-    /// How often it has completed.
+    /// Number of completions.
     pub completions: u32,
-    /// Half of its recent invocations need no more than this CPU time, in ms.
+    /// Median CPU time of its recent invocations, in ms.
     pub p50_ms: Option<f64>,
-    /// 90 % of them.
+    /// 90th percentile of the same, in ms.
     pub p90_ms: Option<f64>,
-    /// 99 % of them.
+    /// 99th percentile of the same, in ms.
     pub p99_ms: Option<f64>,
-    /// The rank of a new invocation, lower is earlier; none as long as there are none.
+    /// The rank of a new invocation, lower is earlier; None as long as there are no ranks.
     pub rank: Option<u8>,
-    /// Its share (0 to 1) of the CPU time of all.
+    /// Its share (0 to 1) of the CPU time of all functions.
     pub work_share: f64,
 }
 
@@ -37,15 +37,15 @@ fn identity_name(key: u64) -> String {
     }
 }
 
-// bindgen takes the top bit for a sign.
+// bindgen reads the top bit as a sign.
 const NAMED: u64 = SFS_FUNCTION_NAMED as u64;
 
 impl Learning {
-    /// Returns what is known of functions, `most` of them, those with most work first.
-    /// `name` has the name of a function that has one.
+    /// Returns reports of the `most` functions with the most work, in this order. `name`
+    /// returns the name of a function, if it has one.
     ///
-    /// Of the others no more is looked at than their work: with 100,000 functions that is a
-    /// matter of milliseconds, in which the control loop does nothing else.
+    /// For the other functions only the work is read. With 100,000 functions this takes
+    /// milliseconds, in which the control loop does nothing else.
     pub fn functions(
         &self,
         most: usize,
@@ -79,8 +79,7 @@ impl Learning {
     }
 }
 
-/// Prints what the running scheduler knows of functions: the first `count`, those
-/// with most work first.
+/// Prints the `count` functions with the most work that the running scheduler knows.
 ///
 /// # Errors
 ///
@@ -110,7 +109,7 @@ pub fn print_functions(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns what is known of one function as seven words, whatever its name is.
+/// Formats one function as seven words, whatever its name contains.
 fn row(one: &FunctionReport) -> String {
     let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
     format!(
@@ -169,7 +168,7 @@ mod tests {
             ("one", 3)
         );
         assert!((reports[0].work_share - 0.75).abs() < 1e-9);
-        // The share is that of all, however few are asked for.
+        // The share is relative to all functions, however few are requested.
         assert_eq!(learning.functions(1, name), reports[..1]);
         assert!(learning.functions(0, name).is_empty());
     }

@@ -1,5 +1,5 @@
-//! Keeps what was learned in a file, beside the control loop: a disk may be slow, full, or
-//! gone, and overload is answered all the same.
+//! Saves the learned state to a file outside the control loop. A disk may be slow, full, or
+//! gone; overload must be answered all the same.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,22 +18,20 @@ use nix::unistd::{unlinkat, UnlinkatFlags};
 use sfs_policy::learn::Snapshot;
 use tracing::warn;
 
-/// A thread that writes what it is given, one after the other. Dropping it waits until all
-/// of that is written.
+/// A thread that writes snapshots one after the other. Dropping it waits until all are written.
 pub(super) struct Saver {
     jobs: Option<Sender<Snapshot>>,
-    /// Snapshots that are not yet written.
+    /// Number of snapshots not yet written.
     waiting: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Saver {
-    /// Starts the thread, which saves to `file`. That something cannot be saved is said, and
-    /// no reason to stop.
+    /// Starts the thread, which saves to `file`. A failure to save is logged and stops nothing.
     ///
     /// # Errors
     ///
-    /// There can be no thread.
+    /// The thread cannot be created.
     pub(super) fn start(file: PathBuf) -> io::Result<Self> {
         Self::start_with(move |bytes| {
             if let Err(error) = write_whole(&file, bytes) {
@@ -62,16 +60,16 @@ impl Saver {
         })
     }
 
-    /// Returns whether all that it was given has been dealt with.
+    /// Returns whether all snapshots so far have been processed.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
-    /// Has `snapshot` written, after what it was given before. This does not wait.
+    /// Queues `snapshot` for writing, after the earlier ones. Does not wait.
     pub(super) fn save(&self, snapshot: Snapshot) {
         if let Some(jobs) = &self.jobs {
             self.waiting.fetch_add(1, Ordering::Relaxed);
-            // The thread lives as long as there may be something to do.
+            // The thread lives as long as there may be work.
             let _ = jobs.send(snapshot);
         }
     }
@@ -86,12 +84,12 @@ impl Drop for Saver {
     }
 }
 
-/// Writes a file so that a reader finds the old content or the new one, whatever
-/// happens on the way. Only this user can read it.
+/// Writes a file so that a reader sees either the old content or the new one, whatever happens
+/// on the way. Only this user can read it.
 ///
 /// # Errors
 ///
-/// It cannot be written; the old one is as it was.
+/// It cannot be written; the old file is unchanged.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     replace(file, |out| out.write_all(bytes))
 }
@@ -102,7 +100,7 @@ fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // All names are looked up in this folder, whatever becomes of the path.
+    // All names are looked up in this folder, even if the path changes meanwhile.
     let folder = File::open(folder).context("cannot open its folder")?;
     let mut new = name.to_owned();
     new.push(".new");
@@ -112,11 +110,11 @@ fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
     written.inspect_err(|_| {
         let _ = remove(&folder, &new);
     })?;
-    // Without this, a crash may still bring the old one back.
+    // Without this, a crash may still bring the old file back.
     folder.sync_all().context("cannot sync its folder")
 }
 
-/// Makes a file that was not there, and writes it to the disk.
+/// Creates a file that must not exist, writes it, and syncs it to the disk.
 fn write_new(
     folder: &File,
     name: &OsString,
@@ -128,8 +126,8 @@ fn write_new(
     Ok(())
 }
 
-/// Makes a file that was not there. What a crash has left of that name, or somebody has put
-/// there, is removed first; a link is not followed by that.
+/// Creates a file that must not exist. A leftover of a crash, or anything else of that name, is
+/// removed first. Removal does not follow a link.
 fn create(folder: &File, name: &OsStr) -> Result<File, Errno> {
     let make = || {
         let flags =
@@ -158,7 +156,7 @@ mod tests {
     use std::os::unix::fs::{symlink, PermissionsExt};
     use tempfile::TempDir;
 
-    /// A folder with an old file in it.
+    /// Returns a folder with an old file in it.
     fn bench() -> (TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("state");
@@ -216,7 +214,7 @@ mod tests {
         let left = dir.path().join("state.new");
         fs::write(&left, "half of it, and rather more than there will b").unwrap();
         fs::set_permissions(&left, fs::Permissions::from_mode(0o666)).unwrap();
-        // What else has the file open must not see what is written.
+        // Other processes with the file open must not see the new content.
         let mut peeping = File::open(&left).unwrap();
         write_whole(&file, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
@@ -228,7 +226,7 @@ mod tests {
         assert_eq!(names_in(&dir), ["state"]);
     }
 
-    /// A disk that is full in the midst of it (the suite in a live kernel has a real one).
+    /// The disk becomes full halfway. (The suite uses a real full disk in a live kernel.)
     #[test]
     fn a_file_that_cannot_be_written_leaves_the_old_one() {
         let (dir, file) = bench();

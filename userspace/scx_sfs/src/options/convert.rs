@@ -1,4 +1,4 @@
-//! From options to what the program is set to.
+//! Conversion of options to settings.
 
 use std::num::NonZeroUsize;
 
@@ -10,11 +10,11 @@ use crate::kernel::Tunables;
 use crate::settings::Settings;
 
 impl Options {
-    /// Turns the options into what a run of the scheduler is set to.
+    /// Converts the options to the settings of a run.
     ///
     /// # Errors
     ///
-    /// Options that contradict each other.
+    /// Options contradict each other.
     pub fn settings(&self) -> Result<Settings> {
         let slice = match self.slice_us {
             Some(us) => SlicePolicy::fixed(us * NS_PER_US),
@@ -37,7 +37,7 @@ impl Options {
         })
     }
 
-    /// Returns what the kernel half is set to.
+    /// Returns the settings of the kernel half.
     fn tunables(&self) -> Tunables {
         Tunables {
             policy: self.policy,

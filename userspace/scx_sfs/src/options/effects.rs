@@ -7,12 +7,12 @@ use sfs_hint::Address;
 use super::{Options, Policy};
 use crate::boundary::Boundary;
 
-/// When options have an effect. By default all have.
+/// When options have an effect. Options not listed always have one.
 pub(super) struct Effect {
-    /// Their names, as those of the fields.
+    /// Names of the options' fields.
     pub(super) options: &'static [&'static str],
     has_effect: fn(&Options) -> bool,
-    /// Where they have none, with the option that this is due to.
+    /// The reason for no effect: the other option at fault.
     why: &'static str,
 }
 
@@ -54,13 +54,12 @@ pub(super) const EFFECTS: [Effect; 6] = [
     },
 ];
 
-/// What may be given with --monitor.
+/// Options allowed with --monitor.
 pub(super) const WITH_MONITOR: [&str; 5] =
     ["monitor", "verbose", "version", "help_stats", "completions"];
 
-/// Returns a sentence about an option that was given and would be ignored because of
-/// the value of another, if there is one. (clap itself refuses those that need another
-/// option, whatever its value.)
+/// Returns a sentence about an option that was given but would be ignored because of the value
+/// of another, if any. (clap itself rejects options that need another one, whatever its value.)
 pub(super) fn without_effect(
     options: &Options,
     command: &clap::Command,

@@ -1,10 +1,10 @@
-//! Command-line options, and what they come to.
+//! Command-line options and their conversion.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
 //! | `effects` | options that would be ignored because of others |
-//! | `convert` | from options to what the program is set to |
-//! | `values` | numbers in words |
+//! | `convert` | from options to settings |
+//! | `values` | parsers of numbers |
 
 mod convert;
 mod effects;
@@ -37,8 +37,8 @@ use values::{parse_ageing, parse_interval, parse_overload_factor};
 const NS_PER_US: u64 = 1000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// A longest wait beyond this would come near the 30 s after which the kernel
-/// ejects a scheduler that leaves a task waiting.
+/// A longer wait would come near 30 s, after which the kernel ejects a scheduler that leaves a
+/// task waiting.
 const MAX_FAIR_WAIT_MS: u64 = SFS_WATCHDOG_GUARD_NS / NS_PER_MS;
 
 /// The IAT map has room for two windows.
@@ -257,14 +257,14 @@ pub enum Command {
 }
 
 impl Options {
-    /// Returns what begins an invocation: what was asked for, and hints if there is
-    /// somebody who listens for them.
+    /// Returns the events that begin an invocation: the requested ones, and hints if the loader
+    /// listens for them.
     pub fn boundaries(&self) -> impl Iterator<Item = Boundary> + '_ {
         let hints = self.hints.hint_listen.as_ref().map(|_| Boundary::Hint);
         self.boundary.iter().copied().chain(hints)
     }
 
-    /// Returns what tells one function from another.
+    /// Returns how functions are told apart.
     pub fn identity(&self) -> Identity {
         match self.identity {
             Some(identity) => identity,
@@ -273,18 +273,18 @@ impl Options {
         }
     }
 
-    /// Returns the options that the program was started with. Ends it with a sentence
-    /// if they are wrong, contradict each other, or one of them would have no effect.
+    /// Parses the command line. On an error it prints a sentence and exits: an option is
+    /// invalid, contradicts another, or would have no effect.
     pub fn from_command_line() -> Self {
         Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// As [`from_command_line`](Self::from_command_line), of any arguments; the first is
-    /// the program's name.
+    /// As [`from_command_line`](Self::from_command_line), for any arguments; the first is the
+    /// program's name.
     ///
     /// # Errors
     ///
-    /// They are wrong; the error says what, and how.
+    /// They are invalid; the error says which, and why.
     pub fn from_arguments<T>(arguments: impl IntoIterator<Item = T>) -> Result<Self, clap::Error>
     where
         T: Into<OsString> + Clone,

@@ -1,4 +1,4 @@
-//! Numbers in words.
+//! Parsers of numbers in option values.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How readers of statistics, each with a thread of its own, ask the control loop.
+//! Passes requests of statistics readers, each in its own thread, to the control loop.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -11,10 +11,10 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::requests::{reader, Answer, Request};
 use super::server::Server;
 
-/// A request, and where its answer goes.
+/// A request, and the channel for its answer.
 type Asked = (Request, SyncSender<Answer>);
 
-/// Where readers ask and the control loop answers. A poll can wait for requests, which it
+/// Meeting point of readers and the control loop. poll() can wait for its requests, which it
 /// cannot for a channel alone.
 pub struct Desk {
     asked: Receiver<Asked>,
@@ -33,7 +33,7 @@ impl Asker {
     fn ask(&self, what: Request) -> Result<Answer> {
         const GONE: &str = "the control loop has ended";
         let (answer, answered) = sync_channel(1);
-        // The descriptor is written to once the request can be taken, so that none is lost.
+        // The descriptor is written after the request is queued, so that no wake-up is lost.
         self.queue.send((what, answer)).context(GONE)?;
         self.wake.write(1).context("cannot wake the control loop")?;
         answered.recv().context(GONE)
@@ -56,35 +56,34 @@ impl Desk {
         })
     }
 
-    /// Answers those who have asked.
+    /// Answers all queued requests.
     fn answer(&self, answer: impl Fn(Request) -> Answer) {
-        // Cleared first: what comes in between is answered now, and the next time finds
-        // nothing.
+        // Clear first: a request queued after this is answered now, and the next wake-up may
+        // find nothing.
         let _ = self.asker.wake.read();
         for (what, reader) in self.asked.try_iter() {
-            // A reader that has gone meanwhile does not want the answer.
+            // A reader that has gone no longer needs the answer.
             let _ = reader.send(answer(what));
         }
     }
 }
 
-/// Where clients of every scheduler of the family look for one.
+/// Path where clients of all scx schedulers look for a server.
 const SOCKET: &str = "/var/run/scx/root/stats";
 
-/// The statistics server, and how the control loop hears of requests.
+/// The statistics server, and its connection to the control loop.
 pub struct StatsBridge {
     desk: Desk,
-    // Ends when it is dropped.
+    // Stops when dropped.
     _server: Server,
 }
 
 impl StatsBridge {
-    /// Starts the server at the path that all scx schedulers use; only this user can
-    /// connect.
+    /// Starts the server at the path that all scx schedulers use. Only this user can connect.
     ///
     /// # Errors
     ///
-    /// Its socket cannot be made.
+    /// Its socket cannot be created.
     pub fn launch() -> Result<Self> {
         let desk = Desk::new()?;
         let asker = desk.asker.clone();
@@ -100,7 +99,7 @@ impl StatsBridge {
         })
     }
 
-    /// Answers the readers that have asked.
+    /// Answers all queued requests of readers.
     pub fn answer(&self, answer: impl Fn(Request) -> Answer) {
         self.desk.answer(answer);
     }
@@ -119,7 +118,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// Far more than a request takes, on any machine.
+    /// Far longer than a request takes, on any machine.
     const LIMIT: Duration = Duration::from_secs(60);
 
     fn is_asked(desk: &Desk, timeout: Duration) -> bool {

@@ -1,5 +1,5 @@
-//! What is published. Each statistic is declared once: what the kernel half counts in
-//! `counters.h`, what is counted about hints in [`crate::hints::counters`], the rest here.
+//! The published statistics. Each is declared once: counters of the kernel half in
+//! `counters.h`, those of hints in [`crate::hints::counters`], the others here.
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use crate::hints::counters::with_hint_counters;
 use crate::hints::HintCounters;
 use crate::kernel::Policy;
 
-/// Declares the statistics, and what has to name each of them: `kernel` are counters of the
-/// kernel half, with their numbers, `hints` fields of [`HintCounters`], `loader` what the
-/// loader counts besides. All of these are published as what has been counted since the last
-/// time. `state` is what is not.
+/// Declares the statistics, and everything that names each of them. `kernel` lists counters of
+/// the kernel half with their numbers, `hints` fields of [`HintCounters`], `loader` further
+/// counters of the loader. All of these are published as the growth since the last answer.
+/// `state` lists the values published as they are.
 macro_rules! metrics {
     (
         state { $($state:ident: $type:ident = $state_text:tt,)* }
@@ -25,8 +25,8 @@ macro_rules! metrics {
         kernel { $($counter:ident = $number:ident: $counter_text:tt,)* }
         hints { $($of_hints:ident = $hints:ident: $hints_text:tt,)* }
     ) => {
-        /// What the statistics server publishes. Counters are since load in the first
-        /// answer on a connection, and since the answer before in the following ones.
+        /// The published statistics. Counters are since loading in the first answer on a
+        /// connection, and since the previous answer in the following ones.
         #[stat_doc]
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Stats)]
         #[stat(top)]
@@ -38,7 +38,7 @@ macro_rules! metrics {
         }
 
         impl Metrics {
-            /// The sums of the kernel half's counters; all else is 0.
+            /// Returns the sums of the kernel half's counters; all other values are 0.
             fn of_kernel(per_cpu: &[sfs_stats]) -> Self {
                 Self {
                     $($counter: sum(per_cpu, $number),)*
@@ -46,7 +46,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Adds what has been counted about hints.
+            /// Adds the counters of hints.
             pub fn with_hints(self, hints: HintCounters) -> Self {
                 Self {
                     $($hints: hints.$of_hints,)*
@@ -54,7 +54,8 @@ macro_rules! metrics {
                 }
             }
 
-            /// These, with what each counter has grown by since `earlier`: 0 if it has not.
+            /// Returns these values, with each counter replaced by its growth since `earlier`,
+            /// at least 0.
             fn with_growth_since(&self, earlier: &Self) -> Self {
                 Self {
                     $($count: self.$count.saturating_sub(earlier.$count),)*
@@ -91,17 +92,17 @@ with_kernel_counters! { with_hint_counters { metrics {
     }
 } } }
 
-/// What is known of a run besides its counters.
+/// Facts about a run other than counters.
 pub struct RunInfo {
     loaded_at: Instant,
-    /// How the scheduler before has ended, if there was one since boot.
+    /// How the previous scheduler ended, if there was one since boot.
     pub last_end: Option<End>,
-    /// Ejections in the hour before.
+    /// Number of ejections in the hour before loading.
     pub ejections: u64,
 }
 
 impl RunInfo {
-    /// That of a scheduler that has just been loaded.
+    /// Returns the facts of a scheduler that has just been loaded.
     pub fn now() -> Self {
         Self {
             loaded_at: Instant::now(),
@@ -112,7 +113,7 @@ impl RunInfo {
 }
 
 impl Metrics {
-    /// Sums up the counters of all CPUs.
+    /// Sums the counters of all CPUs.
     pub fn new(per_cpu: &[sfs_stats], policy: &Counters, mode: Mode, sandboxes: u64) -> Self {
         let counted = Self::of_kernel(per_cpu);
         let delay_us = sum(per_cpu, sfs_counter_SFS_FILTER_DELAY_NS) as f64 / 1000.0;
@@ -131,7 +132,7 @@ impl Metrics {
         }
     }
 
-    /// Adds what is known of the run.
+    /// Adds the facts about the run.
     pub fn with_run(self, run: &RunInfo) -> Self {
         let last_end = run.last_end.map(|end| end.to_string());
         Self {
@@ -151,7 +152,7 @@ impl Metrics {
         }
     }
 
-    /// Adds how many of the sandboxes there is no room for.
+    /// Adds the number of sandboxes that did not fit.
     pub fn with_left_out(self, sandboxes: usize) -> Self {
         Self {
             sandboxes_left_out: sandboxes as u64,
@@ -159,7 +160,7 @@ impl Metrics {
         }
     }
 
-    /// Adds how much has been learned: functions, and tables that they share.
+    /// Adds the numbers of learned functions and of the tables that they share.
     pub fn with_learned(self, (functions, rank_tables): (usize, usize)) -> Self {
         Self {
             functions: functions as u64,
@@ -168,7 +169,7 @@ impl Metrics {
         }
     }
 
-    /// Returns what has been counted since `earlier`: nothing of what has not grown.
+    /// Returns the growth since `earlier`, 0 for counters that have not grown.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let grown = self.with_growth_since(earlier);
         let delay_us = self.queue_delay_mean_us * self.filter_starts as f64
@@ -192,8 +193,8 @@ fn mean(sum: f64, count: u64) -> f64 {
     }
 }
 
-/// Returns the upper end, in microseconds, of the bucket that holds the delay at
-/// `share` (0 to 1) of all.
+/// Returns the upper end, in microseconds, of the bucket with the percentile `share` (0 to 1)
+/// of the delays.
 fn percentile_us(per_cpu: &[sfs_stats], share: f64) -> u64 {
     let bucket = |b: usize| -> u64 { per_cpu.iter().map(|s| s.delay[b]).sum() };
     let total: u64 = (0..SFS_DELAY_BUCKETS as usize).map(bucket).sum();
@@ -216,7 +217,7 @@ mod tests {
     use sfs_policy::{Config, Controller, SlicePolicy};
     use zerocopy::FromZeros;
 
-    /// Counters of one CPU, each with its number plus one.
+    /// Returns counters of one CPU, each set to its number plus one.
     fn numbered() -> sfs_stats {
         let mut one = sfs_stats::new_zeroed();
         for (number, counter) in (1..).zip(&mut one.counter) {
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(metrics.sandboxes, 4);
     }
 
-    /// A counter that could not be read is no reason for an enormous one, or for none.
+    /// A counter that could not be read must not lead to a huge value, or to no statistics.
     #[test]
     fn counters_that_go_back_have_not_grown() {
         let before = Metrics {

@@ -1,13 +1,13 @@
-//! Statistics: what is published, how it is served, and how it is printed.
+//! Statistics: content, server, and output.
 //!
-//! | module | what |
+//! | module | purpose |
 //! |---|---|
 //! | `metrics` | the statistics themselves |
-//! | `print` | how they are printed |
-//! | `requests` | what clients may ask for |
-//! | `server` | the socket that they ask at |
-//! | `bridge` | how their questions reach the control loop |
-//! | `monitor` | the client that `--monitor` and `--stats` are |
+//! | `print` | printing |
+//! | `requests` | requests of clients |
+//! | `server` | the socket for clients |
+//! | `bridge` | passes requests to the control loop |
+//! | `monitor` | the client behind `--monitor` and `--stats` |
 
 mod bridge;
 mod metrics;
@@ -26,11 +26,11 @@ pub use metrics::{Metrics, RunInfo};
 pub use monitor::monitor;
 pub use requests::{answers_to, Answer, Request, MAX_FUNCTIONS};
 
-/// Describes the statistics, for people.
+/// Writes a readable description of the statistics.
 ///
 /// # Errors
 ///
-/// They cannot be written.
+/// Writing fails.
 pub fn describe<W: Write>(out: &mut W) -> Result<()> {
     let data: StatsServerData<(), ()> = StatsServerData::new().add_meta(Metrics::meta());
     data.describe_meta(out, None)

@@ -9,12 +9,11 @@ use scx_stats::prelude::*;
 
 use super::Metrics;
 
-/// Time between two attempts to reach a scheduler that does not answer.
+/// Time between two attempts to reach a scheduler.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Prints the statistics of the running scheduler every `interval`, until
-/// standard output is closed. Waits for one as long as none answers; `say` gets to know
-/// that, and why, once each time.
+/// Prints the statistics of the running scheduler every `interval`, until standard output is
+/// closed. While no scheduler answers, it waits, and calls `say` once with the reason.
 ///
 /// # Errors
 ///
@@ -47,8 +46,8 @@ pub fn monitor(interval: Duration, mut say: impl FnMut(&str)) -> Result<()> {
     }
 }
 
-/// Returns what has been counted since the last time, from `server`, or from the one that
-/// is there now.
+/// Returns the counts since the last call from `server`. Reconnects to the current scheduler if
+/// `server` has gone.
 fn next_metrics(server: &mut Option<StatsClient>) -> Result<Metrics> {
     let connected = match server.take() {
         Some(server) => server,
@@ -59,7 +58,7 @@ fn next_metrics(server: &mut Option<StatsClient>) -> Result<Metrics> {
 
 fn why_none(error: &anyhow::Error) -> String {
     match io_kind(error) {
-        // Nothing is there, or what a scheduler has left that was killed.
+        // No socket, or the leftover of a killed scheduler.
         Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             "no scx_sfs is running, waiting for one".into()
         }

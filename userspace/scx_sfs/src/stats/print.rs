@@ -1,4 +1,4 @@
-//! How statistics are printed.
+//! Printing of statistics.
 
 use std::io::Write;
 
@@ -7,11 +7,11 @@ use anyhow::Result;
 use super::Metrics;
 
 impl Metrics {
-    /// Prints them as one line, and as another those about hints.
+    /// Prints them on one line, with a second line for hints.
     ///
     /// # Errors
     ///
-    /// They cannot be written.
+    /// Writing fails.
     pub(super) fn print<W: Write>(&self, out: &mut W) -> Result<()> {
         writeln!(
             out,

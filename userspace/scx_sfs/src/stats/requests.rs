@@ -1,4 +1,4 @@
-//! What clients may ask for, and what they get.
+//! Requests of clients and their answers.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::server::{self};
 use super::Metrics;
 use crate::learn::FunctionReport;
 
-/// What answers the requests of one client with what the control loop, by way of `ask`, has
-/// to say.
+/// Returns a reader that answers the requests of one client. It gets the answers from the
+/// control loop through `ask`.
 pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -> server::Reader {
     let mut earlier = Metrics::default();
     Box::new(move |request| match request.req.as_str() {
@@ -43,25 +43,24 @@ pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -
     })
 }
 
-/// Returns what a client that sends `bytes`, and no more, gets from a control loop that
-/// answers as `ask` does.
+/// Returns the output to a client that sends just `bytes`, with `ask` as the control loop.
 pub fn answers_to(
     bytes: &[u8],
     ask: impl Fn(Request) -> Result<Answer> + Send + 'static,
 ) -> Vec<u8> {
     let mut said = Vec::new();
-    // A vector takes all.
+    // Writing to a vector cannot fail.
     let _ = server::converse(bytes, &mut said, &mut reader(ask), || {});
     said
 }
 
 const ANSWERED_ELSE: &str = "the control loop has answered something else";
 
-/// Most functions that are listed at once, so that the control loop, which picks them, does
-/// nothing else for no more than milliseconds.
+/// Maximum number of functions in one answer. The control loop selects them, and this limit
+/// keeps it busy for milliseconds at most.
 pub const MAX_FUNCTIONS: usize = 1000;
 
-/// How many functions a client wants to know of.
+/// Parses the number of functions that a client requests.
 fn most_functions(count: Option<&String>) -> Result<usize> {
     let Some(count) = count else {
         return Ok(MAX_FUNCTIONS);
@@ -70,24 +69,24 @@ fn most_functions(count: Option<&String>) -> Result<usize> {
     Ok(count.min(MAX_FUNCTIONS))
 }
 
-/// What a reader may ask for.
+/// Requests of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// The counters.
     Metrics,
-    /// What is known of the functions with most work.
+    /// The learned state of the functions with the most work.
     Functions {
-        /// Most that are wanted.
+        /// Maximum number of functions.
         most: usize,
     },
 }
 
-/// What it gets.
+/// Answers to readers.
 #[derive(Debug)]
 pub enum Answer {
     /// The counters.
     Metrics(Box<Metrics>),
-    /// What is known of the functions with most work, these first.
+    /// The learned state of the functions with the most work, in this order.
     Functions(Vec<FunctionReport>),
 }
 

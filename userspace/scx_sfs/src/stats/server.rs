@@ -1,9 +1,10 @@
-//! Serves statistics at a Unix socket, in the protocol of the sched_ext schedulers: a line
-//! of JSON for each request, and one for each answer (`scx_stats`, whose own server neither
-//! bounds what a client may send nor how many there are, and leaves the socket's mode to
-//! the umask).
+//! Serves statistics at a Unix socket, in the protocol of the sched_ext schedulers: one line of
+//! JSON for each request, and one for each answer. (The server in `scx_stats` limits neither
+//! the length of requests nor the number of clients, and leaves the socket's mode to the
+//! umask.)
 //!
-//! Each client has a thread, so that one that does not read its answers holds up no other.
+//! Each client has its own thread, so that a client that does not read its answers blocks no
+//! other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -29,22 +30,23 @@ use scx_stats::{StatsRequest, StatsResponse};
 use serde_json::Value;
 use tracing::debug;
 
-/// Most clients at a time. One more, and the one that has been idle for longest has to go.
+/// Maximum number of clients. One more, and the client that has been idle longest is
+/// disconnected.
 pub(super) const CLIENTS: usize = 32;
 
-/// Longest request, in bytes; the longest that means anything takes less than 100.
+/// Maximum length of a request, in bytes; valid requests take less than 100.
 const MAX_REQUEST: u64 = 4096;
 
-/// What a client's thread may put on its stack: it writes answers of any length from the heap.
+/// Stack size of a client's thread, in bytes. Answers of any length are written from the heap.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Time until the next attempt where no connection can be taken, for want of descriptors.
+/// Delay before the next attempt to accept if descriptors have run out.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Answers the requests of one client.
 pub(super) type Reader = Box<dyn FnMut(&StatsRequest) -> Result<Value> + Send>;
 
-/// The server. Dropping it ends it, and its connections with it.
+/// The server. Dropping it ends it and closes its connections.
 pub(super) struct Server {
     end: Arc<EventFd>,
     clients: Arc<Clients>,
@@ -52,12 +54,12 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Serves at `path`, in place of whoever did before; each client gets a reader of its
-    /// own. Only this user can connect, whatever the umask is.
+    /// Serves at `path`, replacing any previous server. Each client gets its own reader. Only
+    /// this user can connect, whatever the umask is.
     ///
     /// # Errors
     ///
-    /// The socket cannot be made, or there can be no thread.
+    /// The socket or the thread cannot be created.
     pub(super) fn launch(
         path: &Path,
         new_reader: impl Fn() -> Reader + Send + 'static,
@@ -78,7 +80,7 @@ impl Server {
         })
     }
 
-    /// Returns how many clients are connected.
+    /// Returns the number of connected clients.
     #[cfg(test)]
     fn connected(&self) -> usize {
         self.clients.lock().clients.len()
@@ -96,8 +98,8 @@ impl Drop for Server {
     }
 }
 
-/// Listens at a socket that has mode 0600 from its first moment on: on Linux the file gets
-/// the mode of the socket, less the umask.
+/// Listens at a socket that has mode 0600 from the start: on Linux the file gets the mode of
+/// the socket, less the umask.
 fn listen_at(path: &Path) -> Result<UnixListener> {
     if let Some(folder) = path.parent() {
         DirBuilder::new()
@@ -169,17 +171,16 @@ fn serve_in_thread(stream: UnixStream, clients: &Arc<Clients>, reader: Reader) -
     thread.map(drop).inspect_err(|_| clients.forget(id))
 }
 
-/// Answers one request after the other, until the client goes or sends one that is too long.
+/// Answers requests in order, until the client leaves or sends one that is too long.
 fn serve(stream: &UnixStream, id: u64, clients: &Clients, mut reader: Reader) -> io::Result<()> {
     let input = BufReader::new(stream);
     converse(input, stream, &mut reader, || clients.note_request(id))?;
-    // To one that has gone it makes no difference.
+    // This fails if the client has already gone, which does no harm.
     let _ = stream.shutdown(Shutdown::Both);
     Ok(())
 }
 
-/// As [`serve`], whatever the requests come from and the answers go to; `noted` is called
-/// before each that is not too long.
+/// As [`serve`], with any input and output. Calls `noted` before each request of valid length.
 pub(super) fn converse(
     mut input: impl BufRead,
     mut output: impl Write,
@@ -214,7 +215,7 @@ fn answer(line: &[u8], reader: &mut Reader) -> Result<Value> {
     reader(&request)
 }
 
-/// The answer, or what is wrong, as `scx_stats` has it.
+/// Wraps the answer or the error in the format of `scx_stats`.
 fn response(result: Result<Value>) -> StatsResponse {
     let (errno, value) = match result {
         Ok(value) => (0, value),
@@ -226,25 +227,25 @@ fn response(result: Result<Value>) -> StatsResponse {
     }
 }
 
-/// Those who are connected.
+/// The connected clients.
 #[derive(Default)]
 struct Clients(Mutex<Connected>);
 
 #[derive(Default)]
 struct Connected {
     clients: BTreeMap<u64, Client>,
-    /// Connections and requests so far.
+    /// Count of connections and requests so far, used as a clock.
     now: u64,
 }
 
 struct Client {
     stream: UnixStream,
-    /// When it asked for the last time, if ever: what was then `now`.
+    /// Value of `now` at its last request, if any.
     asked: Option<u64>,
 }
 
 impl Client {
-    /// Ends its connection, and so its thread.
+    /// Closes its connection, which ends its thread.
     fn hang_up(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
@@ -252,12 +253,12 @@ impl Client {
 
 impl Clients {
     fn lock(&self) -> MutexGuard<'_, Connected> {
-        // What it guards is whole at any time.
+        // The data are consistent at all times, so a poisoned lock does no harm.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one more, and hangs up on another if there are too many: the oldest that has
-    /// never asked, or the one that has not asked for longest.
+    /// Adds a client. If there are too many, disconnects another: the oldest without any
+    /// request, otherwise the one whose last request is oldest.
     fn take(&self, stream: UnixStream) -> u64 {
         let mut all = self.lock();
         while all.clients.len() >= CLIENTS {
@@ -308,7 +309,7 @@ mod tests {
         _dir: TempDir,
     }
 
-    /// Each client is told how often it has asked; who asks for "nothing" is told off.
+    /// Each client gets the number of its requests so far; a request for "nothing" is an error.
     fn bench() -> Bench {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("root/stats");
@@ -346,11 +347,11 @@ mod tests {
         client.request("stats", Vec::new()).unwrap()
     }
 
-    /// Returns all that the server says until it hangs up.
+    /// Returns everything that the server sends until it closes the connection.
     fn rest_of(mut stream: UnixStream) -> String {
         let mut said = String::new();
         match stream.read_to_string(&mut said) {
-            // What was sent in vain was lost on the way.
+            // Data sent after the close were lost.
             Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
             _ => said,
         }
@@ -399,7 +400,7 @@ mod tests {
         let bench = bench();
         let mut endless = bench.raw();
         let mut written = 0;
-        // More than the socket holds: it fails as soon as nobody reads on.
+        // More than the socket holds, so writing fails once nobody reads.
         while written < 64 << 20 && endless.write_all(&[b'x'; 65536]).is_ok() {
             written += 65536;
         }
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(ask(&mut honest), 2);
         assert_eq!(ask(&mut bench.client()), 1);
         assert!(bench.server.connected() <= CLIENTS);
-        // The first of them has been hung up on.
+        // The first client has been disconnected.
         let first = crowd.into_iter().next().unwrap();
         assert_eq!(rest_of(first), "");
     }

@@ -6,17 +6,16 @@
 //! | 1 + 4 o + q, for q in 0..4 | from (4 + q) x 2^(14 + o), up to the next one's start |
 //! | 89 | 2^38 and more |
 //!
-//! A bucket is at most a quarter longer than what it starts at. Its number is
-//! the position of the highest bit and the two bits behind it, which is a few
-//! instructions in the kernel half.
+//! A bucket is at most a quarter longer than its start. Its number follows from the position of
+//! the highest bit and the two bits after it, which takes the kernel half a few instructions.
 
 /// Number of buckets.
 pub const BUCKETS: usize = 90;
 
-/// Bucket 0 is what is shorter than 2 to this power in ns.
+/// Bucket 0 contains times below 2 to this power, in ns.
 const SHORTEST: u32 = 16;
 
-/// Two bits behind the highest one.
+/// Parts of an octave, from the two bits after the highest one.
 const PARTS: u64 = 4;
 
 /// The bucket of `ns` of CPU time.
@@ -29,8 +28,8 @@ pub fn bucket(ns: u64) -> usize {
     (index as usize).min(BUCKETS - 1)
 }
 
-/// Where `bucket` starts, in ns: the lowest CPU time in it. Beyond the last
-/// bucket it goes on as if there were more, up to 2^63.
+/// The start of `bucket`, in ns: the lowest CPU time in it. Beyond the last bucket the sequence
+/// continues, up to 2^63.
 pub fn start_ns(bucket: usize) -> u64 {
     let Some(index) = bucket.checked_sub(1) else {
         return 0;

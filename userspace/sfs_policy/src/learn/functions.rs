@@ -1,9 +1,8 @@
-//! What is remembered of each function, in bounded memory.
+//! The records of functions, in bounded memory.
 //!
-//! The least recently used are forgotten, in two classes (a segmented LRU):
-//! functions seen once are forgotten before those seen again, which may take
-//! up seven eighths of the room. Who invokes ever new functions thus does not
-//! make the others forgotten.
+//! The least recently used functions are forgotten, in two classes (a segmented LRU). Functions
+//! seen once are forgotten before functions seen again, which may take up seven eighths of the
+//! room. A stream of ever new functions thus cannot push out the others.
 
 use super::histogram::Histogram;
 use alloc::collections::BTreeMap;
@@ -12,20 +11,20 @@ use alloc::vec::Vec;
 /// No neighbour.
 const NONE: u32 = u32::MAX;
 
-/// What is remembered of one function.
+/// The record of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub key: u64,
     pub histogram: Histogram,
-    /// Completions so far, up to the largest number that fits.
+    /// Number of completions so far, saturating.
     pub completions: u32,
-    /// The CPU time of all of them in ns, likewise.
+    /// The CPU time of all of them in ns, saturating.
     pub work_ns: u64,
-    /// Whether it was seen again lately.
+    /// Whether it was seen again recently.
     pub again: bool,
 }
 
-/// A function and its place among the others; 232 bytes.
+/// A function and its list links; 232 bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub record: Record,
@@ -33,12 +32,12 @@ pub(super) struct Function {
     pub table: Option<u16>,
     /// Whether it has changed since its table was made.
     pub changed: bool,
-    /// Neighbours in its class, towards the most and the least recently used.
+    /// Neighbours in its class, towards the most and least recently used.
     newer: u32,
     older: u32,
 }
 
-/// The ends of the list of a class.
+/// Head, tail and length of the list of a class.
 #[derive(Debug, Clone, Copy)]
 struct Class {
     newest: u32,
@@ -52,12 +51,12 @@ const EMPTY: Class = Class {
     len: 0,
 };
 
-/// All functions that are remembered.
+/// All remembered functions.
 #[derive(Debug, Clone)]
 pub(super) struct Functions {
     slots: Vec<Function>,
     places: BTreeMap<u64, u32>,
-    /// Seen once, and seen again.
+    /// Functions seen once, and functions seen again.
     classes: [Class; 2],
     capacity: usize,
 }
@@ -77,7 +76,7 @@ impl Functions {
         self.slots.len()
     }
 
-    /// Most functions that it can hold.
+    /// Maximum number of functions.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -87,13 +86,13 @@ impl Functions {
         &self.slots[slot]
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn at(&mut self, slot: usize) -> &mut Function {
         &mut self.slots[slot]
     }
 
-    /// All, the least recently used of a class first, those seen once before
-    /// the others: added again in this order they make the same lists.
+    /// All functions, those seen once first, and in each class the least recently used first.
+    /// Adding them again in this order yields the same lists.
     pub fn by_age(&self) -> impl Iterator<Item = &Function> {
         self.classes.iter().flat_map(|class| {
             let slot = |place: u32| self.slots.get(place as usize);
@@ -101,14 +100,13 @@ impl Functions {
         })
     }
 
-    /// The slot of the function called `key`.
+    /// The slot of function `key`.
     pub fn slot(&self, key: u64) -> Option<usize> {
         self.places.get(&key).map(|place| *place as usize)
     }
 
-    /// The slot of the function called `key`, now the most recently used of its
-    /// class and with one more completion. If it is new, what was forgotten for
-    /// it comes as well.
+    /// Counts a completion of function `key`, and makes it the most recently used of its class.
+    /// Returns its slot and, if it is new, the function forgotten to make room.
     pub fn touch(&mut self, key: u64) -> (usize, Option<Function>) {
         let Some(slot) = self.slot(key) else {
             let forgotten = (self.len() == self.capacity).then(|| self.forget());
@@ -130,8 +128,8 @@ impl Functions {
         (slot, None)
     }
 
-    /// Adds a function from an earlier time as the most recently used of its
-    /// class. Says whether there was room, and it is not there already.
+    /// Adds a saved function as the most recently used of its class. Returns false if there is
+    /// no room or it already exists.
     pub fn restore(&mut self, record: Record) -> bool {
         let fits = self.len() < self.capacity && self.slot(record.key).is_none();
         if fits {
@@ -141,7 +139,7 @@ impl Functions {
         fits
     }
 
-    /// Adds `record`, for which there is room.
+    /// Adds `record`; there must be room.
     fn add(&mut self, record: Record) -> usize {
         let slot = self.slots.len();
         self.places.insert(record.key, slot as u32);
@@ -161,7 +159,7 @@ impl Functions {
         &mut self.classes[usize::from(again)]
     }
 
-    /// Takes `place` out of its list.
+    /// Removes `place` from its list.
     fn detach(&mut self, place: u32) {
         let Function { newer, older, .. } = self.slots[place as usize];
         match newer {
@@ -175,7 +173,7 @@ impl Functions {
         self.class_of(place).len -= 1;
     }
 
-    /// Puts `place` at the newest end of its list.
+    /// Inserts `place` at the newest end of its list.
     fn attach(&mut self, place: u32) {
         let class = self.class_of(place);
         let older = core::mem::replace(&mut class.newest, place);
@@ -188,8 +186,7 @@ impl Functions {
         (one.newer, one.older) = (NONE, older);
     }
 
-    /// If those seen again have more than their share, the oldest of them must
-    /// show itself anew.
+    /// If functions seen again exceed their share, moves the oldest of them to those seen once.
     fn demote(&mut self) {
         let [_, again] = self.classes;
         if again.len > self.capacity / 8 * 7 {
@@ -199,8 +196,8 @@ impl Functions {
         }
     }
 
-    /// Removes the oldest of those seen once; there is one, as the others never
-    /// have all the room.
+    /// Removes the oldest function seen once. There is one, as the other class never takes all
+    /// the room.
     fn forget(&mut self) -> Function {
         let place = self.classes[0].oldest;
         self.detach(place);
@@ -213,7 +210,7 @@ impl Functions {
         forgotten
     }
 
-    /// Has the list refer to `from` as `to`.
+    /// Makes the list refer to slot `from` as `to`.
     fn rename(&mut self, from: u32, to: u32) {
         let Function { newer, older, .. } = self.slots[from as usize];
         match newer {
@@ -264,7 +261,7 @@ mod tests {
         let mut functions = Functions::new(8);
         touch(&mut functions, 0..8);
         touch(&mut functions, 0..8);
-        // 0 had to make room in its class, and is the oldest now.
+        // 0 had to leave its class, and is now the oldest.
         assert_eq!(functions.touch(9).1.map(|one| one.record.key), Some(0));
     }
 

@@ -1,24 +1,24 @@
-//! A histogram of service times that forgets.
+//! A histogram of service times with decay.
 
 use super::buckets::{bucket, BUCKETS};
 
-/// What one completion weighs. Weights are halved as whole numbers, so this is
-/// how often one is halved before it is gone.
+/// Weight of one completion, halved as an integer. The number of halvings until it is gone
+/// follows from this.
 pub const UNIT: u16 = 64;
 
-/// Most completions that a histogram can hold.
+/// Maximum number of completions in a histogram.
 pub const MAX_WINDOW: u16 = u16::MAX / UNIT;
 
-/// Buckets to either side that still count as near: an octave.
+/// Buckets on either side that count as near: an octave.
 const NEAR: usize = 4;
 
 /// A completion is a surprise if less than one in this many was near it.
 const SURPRISE: u32 = 16;
 
-/// How many completions fell into each bucket, the recent ones weighing most.
+/// Counts of completions in each bucket, weighted towards the recent ones.
 ///
-/// When the weights come to `window` completions, all are halved: the last
-/// half a window to a window decides, whatever time that took. 182 bytes.
+/// When the weights reach `window` completions, all are halved. So the last half to full window
+/// of completions decides, however long it took. 182 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     weights: [u16; BUCKETS],
@@ -35,15 +35,15 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds a completion after `service_ns` of CPU time; `window` is from 2 to
-    /// [`MAX_WINDOW`], and what is outside counts as the nearer end.
+    /// Adds a completion after `service_ns` of CPU time. `window` is from 2 to [`MAX_WINDOW`];
+    /// values outside are clamped.
     pub fn add(&mut self, service_ns: u64, window: u16) {
         self.add_bucket(bucket(service_ns), window);
     }
 
-    /// Halves all weights if hardly any is near `service_ns`: a function that
-    /// has changed is believed after a few completions, and one whose
-    /// completions vary without a pattern has all of them near some other.
+    /// Halves all weights if hardly any is near `service_ns`. So a change of a function takes
+    /// effect after a few completions. A function whose completions vary without a pattern is
+    /// not affected, because each of them is near some other.
     pub fn doubt(&mut self, service_ns: u64) {
         let at = bucket(service_ns);
         let near = &self.weights[at.saturating_sub(NEAR)..(at + NEAR + 1).min(BUCKETS)];
@@ -53,10 +53,9 @@ impl Histogram {
         }
     }
 
-    /// Adds an invocation that was ended from outside after `attained_ns`: all
-    /// that is known is that it needs more. It counts where the middle one of
-    /// those in `self` (if there is none, in `others`) that needed more is; with
-    /// none there either, where it was ended.
+    /// Adds an invocation that was killed after `attained_ns`: it needed more than that. It is
+    /// counted at the median of the longer ones in `self`, or if there are none, in `others`.
+    /// If there are none there either, it is counted where it was killed.
     pub fn add_censored(&mut self, attained_ns: u64, window: u16, others: &Self) {
         let at = bucket(attained_ns);
         let place = self.median_above(at).or_else(|| others.median_above(at));
@@ -93,21 +92,20 @@ impl Histogram {
         &self.weights
     }
 
-    /// All weights together.
+    /// The sum of all weights.
     pub fn total(&self) -> u16 {
         self.total
     }
 
-    /// The histogram with these weights; none if together they are more than
-    /// [`MAX_WINDOW`] completions.
+    /// The histogram with these weights; None if their sum exceeds [`MAX_WINDOW`] completions.
     pub fn from_weights(weights: [u16; BUCKETS]) -> Option<Self> {
         let add = |sum: u16, weight: &u16| sum.checked_add(*weight);
         let total = weights.iter().try_fold(0, add)?;
         (total <= MAX_WINDOW * UNIT).then_some(Self { weights, total })
     }
 
-    /// The bucket in which `share` (0 to 1) of the weights is reached; none if
-    /// it is empty.
+    /// The bucket that contains the quantile `share` (0 to 1) of the weights; None if the
+    /// histogram is empty.
     pub fn quantile(&self, share: f64) -> Option<usize> {
         let want = f64::from(self.total) * share;
         let mut sum = 0.0;

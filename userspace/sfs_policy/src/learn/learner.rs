@@ -9,32 +9,32 @@ use super::table::{Table, Tables};
 use crate::defaults::TABLES;
 use alloc::vec::Vec;
 
-/// Most functions that are remembered, by default.
+/// Default of the maximum number of functions remembered.
 pub const DEFAULT_FUNCTIONS: usize = 100_000;
 
-/// What the learner keeps and how it weighs it.
+/// Limits and weights of the learner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LearnConfig {
-    /// Most functions that are remembered; fewer than 8 count as 8.
+    /// Maximum number of functions remembered; fewer than 8 count as 8.
     pub functions: usize,
-    /// Most different tables, the default table included; 0 counts as 1.
+    /// Maximum number of different tables, including the default table; 0 counts as 1.
     pub tables: u16,
-    /// By how many ranks functions that share a table may differ.
+    /// Maximum difference between the ranks of functions that share a table.
     pub tolerance: u8,
-    /// Completions after which what is known of a function is halved, 2 to
+    /// Number of completions after which the weights of a function are halved, 2 to
     /// [`MAX_WINDOW`].
     pub window: u16,
-    /// How many completions of its own weigh as much as what is known of all
-    /// functions; 0 or more.
+    /// Weight of the overall distribution in the estimate of a function, in completions; 0 or
+    /// more.
     pub prior: f64,
-    /// Completions before there are any tables.
+    /// Number of completions before the first tables.
     pub warm_up: u32,
-    /// What is to be low.
+    /// The quantity to minimize.
     pub aim: Aim,
 }
 
 impl LearnConfig {
-    /// What scx_sfs learns with.
+    /// The settings of scx_sfs.
     pub const DEFAULT: Self = Self {
         functions: DEFAULT_FUNCTIONS,
         tables: TABLES,
@@ -52,20 +52,20 @@ impl Default for LearnConfig {
     }
 }
 
-/// What the kernel half must be told, in this order.
+/// An update for the kernel half. Updates must be applied in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The table of this number has this content from now on.
+    /// The new content of the table with this number.
     Table(u16, Table),
-    /// Functions without a table of their own have this one from now on.
+    /// The new table of functions without a table of their own.
     DefaultTable(u16),
-    /// The function has this table from now on.
+    /// The new table of this function.
     Function(u64, u16),
-    /// The function is forgotten.
+    /// This function is forgotten.
     Forgotten(u64),
 }
 
-/// Learns what functions need from their completions.
+/// Learns the service times of functions from their completions.
 ///
 /// # Example
 ///
@@ -87,9 +87,9 @@ pub struct Learner {
     config: LearnConfig,
     functions: Functions,
     overall: Histogram,
-    /// Completions so far, up to the largest number that fits.
+    /// Number of completions so far, saturating.
     completions: u32,
-    /// The distribution that unknown functions are assumed to have, and when it was made.
+    /// The distribution assumed for unknown functions, and when it was made.
     prior: Mass,
     prior_made: u32,
     tables: Tables,
@@ -100,7 +100,7 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// Memory for each function, in bytes, without the map from keys.
+    /// Memory for each function, in bytes, without the map of keys.
     pub const SLOT_BYTES: usize = size_of::<Function>();
 
     /// A learner without history.
@@ -119,14 +119,14 @@ impl Learner {
         }
     }
 
-    /// An invocation of `function` has completed after `service_ns` of CPU time.
+    /// Notes that an invocation of `function` completed after `service_ns` of CPU time.
     pub fn on_completion(&mut self, function: u64, service_ns: u64) {
         self.overall.add(service_ns, MAX_WINDOW);
         self.on_uncounted_completion(function, service_ns);
     }
 
-    /// The same, but without effect on the estimate for unknown functions: its tenant
-    /// has had its say already.
+    /// The same, but without effect on the estimate for unknown functions: its tenant has
+    /// already contributed its share.
     pub fn on_uncounted_completion(&mut self, function: u64, service_ns: u64) {
         let window = self.config.window;
         let record = self.touch(function, service_ns);
@@ -134,7 +134,7 @@ impl Learner {
         record.histogram.add(service_ns, window);
     }
 
-    /// An invocation of `function` was killed after `attained_ns` of CPU time.
+    /// Notes that an invocation of `function` was killed after `attained_ns` of CPU time.
     pub fn on_kill(&mut self, function: u64, attained_ns: u64) {
         let overall = self.overall.clone();
         self.on_uncounted_kill(function, attained_ns);
@@ -149,7 +149,7 @@ impl Learner {
         record.histogram.add_censored(attained_ns, window, &overall);
     }
 
-    /// Notes one more completion of `function`.
+    /// Counts one more completion of `function`.
     fn touch(&mut self, function: u64, work_ns: u64) -> &mut Record {
         self.completions = self.completions.saturating_add(1);
         let (slot, forgotten) = self.functions.touch(function);
@@ -157,7 +157,7 @@ impl Learner {
             self.forget(&forgotten);
         }
         if self.changed.len() > 2 * self.functions.capacity() {
-            // Most of them are forgotten, or twice in it.
+            // Most entries are forgotten functions or duplicates.
             self.list_changed();
         }
         let one = self.functions.at(slot);
@@ -176,15 +176,15 @@ impl Learner {
         }
     }
 
-    /// Makes the tables of what has changed since the last time. Nothing before
-    /// the warm-up is over.
+    /// Recomputes the tables of functions that have changed since the last call. Returns no
+    /// tables before the end of the warm-up.
     pub fn refresh(&mut self) -> Vec<Change> {
         self.refresh_some(usize::MAX)
     }
 
-    /// As [`refresh`](Self::refresh), but for the first `limit` functions that have
-    /// changed only, so that a caller who has other things to do is not kept from them
-    /// by very many functions. [`pending`](Self::pending) tells how many are left.
+    /// As [`refresh`](Self::refresh), but only for the first `limit` changed functions, so that
+    /// very many functions do not keep a caller from other work. [`pending`](Self::pending)
+    /// returns how many are left.
     pub fn refresh_some(&mut self, limit: usize) -> Vec<Change> {
         let gone = limit.min(self.forgotten.len());
         let mut changes: Vec<Change> = self
@@ -192,8 +192,8 @@ impl Learner {
             .drain(..gone)
             .map(Change::Forgotten)
             .collect();
-        // One that was forgotten may be back among those that have changed: what is
-        // forgotten is told first, all of it.
+        // A forgotten function may be back among the changed ones, so all forgotten functions
+        // are reported first.
         if !self.forgotten.is_empty() || self.is_warming_up() {
             return changes;
         }
@@ -209,8 +209,8 @@ impl Learner {
         changes
     }
 
-    /// How many functions a refresh now would look at: those that have changed or were
-    /// forgotten. One that has done both counts twice.
+    /// Number of functions that a refresh would process now: changed or forgotten. A function
+    /// that is both counts twice.
     pub fn pending(&self) -> usize {
         let changed = if self.is_warming_up() {
             0
@@ -224,16 +224,16 @@ impl Learner {
         self.completions < self.config.warm_up.max(1)
     }
 
-    /// Whether the overall distribution may have moved much: a quarter more
-    /// completions, or a quarter of its window.
+    /// Whether the overall distribution may have moved much: a quarter more completions, or a
+    /// quarter of its window.
     fn prior_is_old(&self) -> bool {
         let since = self.completions - self.prior_made;
         let quarter = self.prior_made.min(MAX_WINDOW.into()) / 4;
         self.default_table.is_none() || since > quarter
     }
 
-    /// Makes the present overall distribution that of unknown functions.
-    /// Functions lean on it from when they next complete, but at first all do.
+    /// Makes the current overall distribution that of unknown functions. Functions use it from
+    /// their next completion on; the first time, all are marked as changed.
     fn renew_prior(&mut self, changes: &mut Vec<Change>) {
         let total = f64::from(self.overall.total().max(1));
         let weights = self.overall.weights();
@@ -264,7 +264,7 @@ impl Learner {
     }
 
     fn renew(&mut self, key: u64, changes: &mut Vec<Change>) {
-        // It may have been forgotten meanwhile.
+        // It may have been forgotten since.
         let Some(slot) = self.functions.slot(key) else {
             return;
         };
@@ -286,8 +286,8 @@ impl Learner {
         id
     }
 
-    /// What a function with this history is taken to need: its own completions,
-    /// and what is known of all as if it had had that many of them.
+    /// The assumed distribution of a function with this history: its own completions, plus the
+    /// overall distribution with the weight of `prior` completions.
     fn blend(&self, own: &Histogram) -> Mass {
         let weights = own.weights();
         core::array::from_fn(|bucket| {
@@ -296,15 +296,15 @@ impl Learner {
         })
     }
 
-    /// A copy of what is known, to be read by [`decode`](Self::decode). Tables
-    /// are not in it: they follow from the rest.
+    /// Encodes the learned state, to be read by [`decode`](Self::decode). Tables are not
+    /// included: they follow from the rest.
     pub fn encode(&self) -> Vec<u8> {
         let records = self.functions.by_age().map(|one| &one.record);
         state::encode(self.completions, &self.overall, records)
     }
 
-    /// What [`encode`](Self::encode) makes bytes of, to have that done elsewhere: the copy
-    /// takes a fraction of the time, and memory for each function.
+    /// A copy of the state for [`encode`](Self::encode), to run that elsewhere. Copying takes a
+    /// fraction of the time of encoding, and memory for each function.
     pub fn snapshot(&self) -> Snapshot {
         let records = self.functions.by_age().map(|one| one.record.clone());
         Snapshot(Saved {
@@ -314,17 +314,16 @@ impl Learner {
         })
     }
 
-    /// The learner that [`encode`](Self::encode) has made `bytes` of. Functions
-    /// for which `config` has no room are left out.
+    /// The learner from the `bytes` of [`encode`](Self::encode). Functions for which `config`
+    /// has no room are left out.
     ///
-    /// # Errors
-    /// If the bytes are of another version, cut off or damaged.
+    /// # Errors If the bytes are of another version, truncated or damaged.
     pub fn decode(config: LearnConfig, bytes: &[u8]) -> Result<Self, StateError> {
         let saved = state::decode(bytes)?;
         let mut this = Self::new(config);
         this.completions = saved.completions;
         this.overall = saved.overall;
-        // The oldest come first.
+        // The oldest are first.
         let spare = saved
             .records
             .len()
@@ -337,7 +336,7 @@ impl Learner {
         Ok(this)
     }
 
-    /// What is known of each function, in no particular order.
+    /// The learned state of each function, in no particular order.
     pub fn functions(&self) -> impl Iterator<Item = Known<'_>> {
         self.functions.by_age().map(|one| Known {
             record: &one.record,
@@ -345,17 +344,17 @@ impl Learner {
         })
     }
 
-    /// How many functions are remembered.
+    /// Number of functions remembered.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Whether none is.
+    /// Whether no function is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many different tables there are.
+    /// Number of different tables.
     pub fn tables(&self) -> usize {
         self.tables.len()
     }
@@ -365,7 +364,7 @@ impl Learner {
         self.default_table.is_some()
     }
 
-    /// The table of `function`, or the default table; none before there are any.
+    /// The table of `function`, or the default table; None before the first tables.
     pub fn table(&self, function: u64) -> Option<Table> {
         let slot = self.functions.slot(function);
         let own = slot.and_then(|slot| self.functions.get(slot).table);
@@ -374,12 +373,12 @@ impl Learner {
     }
 }
 
-/// What a [`Learner`] knew at a time.
+/// The state of a [`Learner`] at one time.
 #[derive(Debug)]
 pub struct Snapshot(Saved);
 
 impl Snapshot {
-    /// The same bytes as [`Learner::encode`] had at that time.
+    /// The same bytes as [`Learner::encode`] returned at that time.
     pub fn encode(&self) -> Vec<u8> {
         let Saved {
             completions,
@@ -390,7 +389,7 @@ impl Snapshot {
     }
 }
 
-/// What is known of one function.
+/// The learned state of one function.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     record: &'a Record,
@@ -398,30 +397,29 @@ pub struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// What it is called.
+    /// Its key.
     pub fn key(&self) -> u64 {
         self.record.key
     }
 
-    /// How often it has completed while it was remembered.
+    /// Number of completions while it was remembered.
     pub fn completions(&self) -> u32 {
         self.record.completions
     }
 
-    /// The CPU time of all these completions, in ns.
+    /// The total CPU time of these completions, in ns.
     pub fn work_ns(&self) -> u64 {
         self.record.work_ns
     }
 
-    /// The service time that `share` (0 to 1) of its recent completions do not
-    /// exceed, in ns, rounded up to the end of a bucket; none if there are none.
+    /// The quantile `share` (0 to 1) of its recent service times, in ns, rounded up to the end
+    /// of a bucket; None without completions.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let bucket = self.record.histogram.quantile(share)?;
         Some(start_ns(bucket + 1))
     }
 
-    /// The rank of an invocation of it that has not begun; none before there are
-    /// tables.
+    /// The rank of a new invocation of it; None before the first tables.
     pub fn rank(&self) -> Option<u8> {
         self.table.map(|ranks| ranks[0])
     }

@@ -1,27 +1,26 @@
-//! What functions need, learned from their completions, and the rank of an
-//! invocation that follows.
+//! Service times of functions, learned from their completions, and the resulting rank of an
+//! invocation.
 //!
 //! | module | part |
 //! |---|---|
 //! | [`buckets`] | CPU time in steps: four to a doubling |
-//! | [`histogram`] | the service times of a function, the recent ones weighing most |
+//! | [`histogram`] | the service times of a function, weighted towards the recent ones |
 //! | [`rank`](mod@rank) | from a distribution to a rank for each attained service |
-//! | [`Table`] | ranks as the kernel half reads them; functions with like ranks share one |
+//! | [`Table`] | ranks as the kernel half reads them; functions with similar ranks share one |
 //! | [`Learner`] | completions in, [`Change`]s of tables out |
-//! | [`state`] | what is known as bytes, for the next start |
+//! | [`state`] | the learned state as bytes, for the next start |
 //!
-//! A function is called by a 64-bit key, whatever that stands for. How ranks
-//! become an order is in docs/policy.md, with what each rule was found to be
-//! worth.
+//! A function is identified by a 64-bit key, whatever that stands for. docs/policy.md describes
+//! how ranks become an order, and the measured benefit of each rule.
 //!
-//! # What nobody can gain
+//! # Protection against abuse
 //!
-//! - **A function that changes**, short so far and suddenly long, has past all
-//!   that it ever needed the ranks of an unknown function that has had as much: what is
-//!   known of it ends there, and what is known of all decides.
-//! - **Many functions** are many unknown functions, with the default table. They are
-//!   forgotten before functions that are invoked again, and when there is no
-//!   room for another table they take the nearest.
+//! - **A function that changes**, from short to suddenly long, runs past all its earlier
+//!   service times. From there on it has the ranks of an unknown function with the same
+//!   attained service: its own history ends there, and the overall distribution decides.
+//! - **Many functions** are many unknown functions, with the default table. They are forgotten
+//!   before functions that are invoked again. Without room for another table they take the
+//!   nearest.
 //! - **No history** means no tables: SFS decides.
 
 pub mod buckets;

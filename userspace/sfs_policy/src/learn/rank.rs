@@ -1,39 +1,36 @@
 //! From a distribution of service times to a rank for each attained service.
 //!
-//! The Gittins index of an invocation that has attained a is the best ratio of
-//! what is gained by completing it within the next d to the CPU time that this
-//! takes. With a gain of w(X) for a completion after X:
+//! The Gittins index of an invocation with attained service a is the best ratio of the gain of
+//! completing it within the next d to the CPU time that this takes. With a gain of w(X) for a
+//! completion after X:
 //!
 //! G(a) = sup over d > 0 of E[w(X); a < X <= a + d] / E[min(X - a, d); X > a]
 //!
-//! (Gittins 1979; Aalto, Ayesta & Righter 2009, eq. 4, has w = 1.) To serve the
-//! highest G first has the lowest mean turnaround for w(x) = 1 and the lowest
-//! mean slowdown for w(x) = 1 / x, because one that waits costs w for each unit
-//! of time; see [`Aim`].
+//! (Gittins 1979; Aalto, Ayesta & Righter 2009, eq. 4, has w = 1.) Serving the highest G first
+//! minimizes the mean turnaround for w(x) = 1 and the mean slowdown for w(x) = 1 / x, because a
+//! waiting invocation costs w for each unit of time; see [`Aim`].
 //!
-//! 1 / G is a time if w = 1, what a completion costs: about what is left to do
-//! if the distribution has no short way out. Otherwise it is that time
-//! multiplied by a power of the service time, and its root is taken. The rank
-//! is the logarithm of that time, so lower is earlier, and ranks of different
-//! functions compare.
+//! For w = 1, 1 / G is a time, the cost of a completion: about the remaining work, unless the
+//! distribution offers an early completion. Otherwise it is that time multiplied by a power of
+//! the service time, and its root is taken. The rank is the logarithm of that time, so lower is
+//! earlier, and ranks of different functions are comparable.
 //!
-//! With W(x) = E[w(X); X <= x] and H(x) the integral of P(X > t) from 0 to x,
-//! G(a) is the steepest slope from (H(a), W(a)) to a later point of the curve
-//! (H, W). The candidates among the ends of the buckets are the upper convex
-//! hull of the points behind a, which is found in one pass from the longest
-//! down.
+//! With W(x) = E[w(X); X <= x] and H(x) the integral of P(X > t) from 0 to x, G(a) is the
+//! steepest slope from (H(a), W(a)) to a later point of the curve (H, W). The candidates among
+//! the ends of the buckets are the upper convex hull of the points after a, which is found in
+//! one pass from the longest down.
 
 use super::buckets::{start_ns, BUCKETS};
 
-/// The ranks of an invocation by what it has attained: one for each bucket,
-/// right at its start. Lower is earlier; all are below [`BUCKETS`].
+/// The ranks of an invocation by attained service: one for each bucket, valid at its start.
+/// Lower is earlier; all are below [`BUCKETS`].
 pub type Ranks = [u8; BUCKETS];
 
-/// A distribution of service times: how likely each bucket is. Need not add up
-/// to 1, only be finite and not negative.
+/// A distribution of service times: the probability of each bucket. The sum need not be 1, but
+/// all values must be finite and not negative.
 pub type Mass = [f64; BUCKETS];
 
-/// What is to be low: the weight w(x) of a completion after x.
+/// The quantity to minimize: the weight w(x) of a completion after x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
     /// Mean turnaround: w = 1.
@@ -45,8 +42,8 @@ pub enum Aim {
 }
 
 impl Aim {
-    /// By what the weight of a bucket is multiplied for the next one: 2 to the
-    /// power of 0, -1/8 and -1/4, as four buckets are a doubling.
+    /// The ratio of the weights of two successive buckets: 2 to the power of 0, -1/8 and -1/4,
+    /// as four buckets are a doubling.
     fn fading(self) -> f64 {
         match self {
             Self::Turnaround => 1.0,
@@ -55,8 +52,8 @@ impl Aim {
         }
     }
 
-    /// The rank of what costs `power`, a time in ns to the power of 1, 3/2 or 2
-    /// (in units in which the shortest bucket has the weight 1).
+    /// The rank for a cost of `power`, a time in ns to the power of 1, 3/2 or 2 (in units in
+    /// which the shortest bucket has the weight 1).
     fn rank(self, power: f64) -> u8 {
         let Some(quarters) = quarters(power) else {
             return 0;
@@ -70,15 +67,15 @@ impl Aim {
     }
 }
 
-/// The logarithm of `ns` above that of the first bucket's end, in quarters of
-/// a doubling as buckets have them: the exponent of the number and the first
-/// two bits of its fraction. None for what is in the first bucket.
+/// The logarithm of `ns` relative to the end of the first bucket, in quarters of a doubling
+/// like buckets: the exponent of the number and the first two bits of its fraction. None for
+/// times in the first bucket.
 fn quarters(ns: f64) -> Option<u64> {
     const FIRST: f64 = 65_536.0;
     (ns >= FIRST).then(|| (ns.to_bits() >> 50) - (FIRST.to_bits() >> 50))
 }
 
-/// A corner of the curve: how much CPU time (H) gains how much (W).
+/// A corner of the curve: CPU time (H) and gain (W).
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     area: f64,
@@ -91,12 +88,12 @@ impl Point {
     }
 }
 
-/// The ranks for a distribution. Where it says nothing any more, an invocation
-/// is taken to need as much again as it has had, which is what the heaviest of
-/// tails would do; an empty distribution thus makes one level of each bucket.
+/// The ranks for a distribution. Beyond the end of the distribution, an invocation is assumed
+/// to need as much again as it has had, as with the heaviest of tails. An empty distribution
+/// thus yields one level for each bucket.
 pub fn ranks(mass: &Mass, aim: Aim) -> Ranks {
     let mut ranks: Ranks = core::array::from_fn(|bucket| bucket as u8);
-    // Seen from the end: what is left, as negative numbers.
+    // Coordinates relative to the end of the curve: the rest, as negative numbers.
     let mut here = Point::default();
     let mut left = 0.0;
     let mut hull = [here; BUCKETS + 1];
@@ -109,7 +106,7 @@ pub fn ranks(mass: &Mass, aim: Aim) -> Ranks {
             continue;
         }
         let width = (start_ns(bucket + 1) - start_ns(bucket)) as f64;
-        // Completions are spread evenly over their bucket.
+        // Completions are assumed to be uniform within their bucket.
         here.area -= width * (left + likely / 2.0);
         here.gain -= likely * weights[bucket];
         left += likely;
@@ -139,7 +136,7 @@ mod tests {
         mass
     }
 
-    /// By the definition, over all pairs of bucket ends.
+    /// By definition, over all pairs of bucket ends.
     fn by_definition(mass: &Mass, aim: Aim) -> Ranks {
         let power = [0.0, -0.5, -1.0][aim as usize];
         let weight = |bucket: usize| 2f64.powf(bucket as f64 / 4.0 * power);
@@ -177,7 +174,7 @@ mod tests {
         for (mass, aim) in cases.iter().flat_map(|mass| AIMS.map(|aim| (mass, aim))) {
             let (found, want) = (ranks(mass, aim), by_definition(mass, aim));
             for (bucket, (found, want)) in found.iter().zip(want).enumerate() {
-                // Rounding may fall to either side of a rank's end.
+                // Rounding may cross the boundary between two ranks.
                 assert!(
                     found.abs_diff(want) <= 1,
                     "{aim:?} {bucket}: {found} {want}"
@@ -208,7 +205,7 @@ mod tests {
             assert!(ranks[0] <= bucket(3 * MS) as u8);
             let behind = bucket(MS) + 1;
             assert!(ranks[behind] >= bucket(800 * MS) as u8);
-            // The nearer the end, the better; behind it, nothing is known.
+            // The closer to the end, the better; beyond it, nothing is known.
             assert!(ranks[bucket(900 * MS)] < ranks[behind]);
             assert_eq!(ranks[bucket(2000 * MS)], bucket(2000 * MS) as u8);
         }

@@ -1,12 +1,11 @@
-//! What is known, as bytes that outlive a restart. Reading and writing files is
-//! up to the loader.
+//! The learned state as bytes, which survive a restart. The loader reads and writes the file.
 //!
-//! All numbers are little-endian. Eight bytes `sfslearn`, version (u16), number
-//! of functions (u32), completions (u32), the overall histogram, the functions,
-//! the least recently used of a class first (key u64, completions u32, CPU time
-//! in ns u64, seen again u8, histogram), and a checksum (u64, FNV-1a of all
-//! before it). A histogram is the number of buckets that are not empty (u8) and
-//! for each of them, ascending, its number (u8) and its weight (u16).
+//! All numbers are little-endian. The format: eight bytes `sfslearn`, version (u16), number of
+//! functions (u32), completions (u32), the overall histogram, the functions, in each class the
+//! least recently used first (key u64, completions u32, CPU time in ns u64, seen again u8,
+//! histogram), and a checksum (u64, FNV-1a of all bytes before it). A histogram is the number
+//! of buckets that are not empty (u8), followed by the number (u8) and weight (u16) of each, in
+//! ascending order.
 
 use super::buckets::BUCKETS;
 use super::functions::Record;
@@ -17,18 +16,18 @@ use core::fmt;
 
 const MAGIC: &[u8; 8] = b"sfslearn";
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of the format written, and the only one accepted.
 pub const VERSION: u16 = 1;
 
-/// Why bytes are not what [`Learner::encode`](super::Learner::encode) made.
+/// Why bytes were not produced by [`Learner::encode`](super::Learner::encode).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Not learned state at all.
+    /// Not a learned state.
     Foreign,
-    /// Of another version of the format.
+    /// Another version of the format.
     Version(u16),
-    /// Cut off or changed.
+    /// Truncated or changed.
     Damaged,
 }
 
@@ -47,7 +46,7 @@ impl fmt::Display for StateError {
 
 impl Error for StateError {}
 
-/// What was saved.
+/// The saved state.
 #[derive(Debug)]
 pub(super) struct Saved {
     pub completions: u32,
@@ -55,7 +54,7 @@ pub(super) struct Saved {
     pub records: Vec<Record>,
 }
 
-/// The bytes for this knowledge.
+/// Encodes this state.
 pub(super) fn encode<'a>(
     completions: u32,
     overall: &Histogram,
@@ -92,7 +91,7 @@ fn put_histogram(bytes: &mut Vec<u8>, histogram: &Histogram) {
     }
 }
 
-/// The knowledge in these bytes.
+/// Decodes these bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Saved, StateError> {
     let mut reader = Reader(bytes);
     if reader.take::<8>().as_ref() != Ok(MAGIC) {
@@ -109,7 +108,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Saved, StateError> {
     let count = u32::from_le_bytes(reader.take()?);
     let completions = u32::from_le_bytes(reader.take()?);
     let overall = reader.histogram()?;
-    // No room is reserved: the number is not to be believed.
+    // Nothing is preallocated, because the count is not trusted.
     let mut records = Vec::new();
     for _ in 0..count {
         records.push(reader.record()?);
@@ -124,7 +123,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Saved, StateError> {
     })
 }
 
-/// What is left to read.
+/// The bytes left to read.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -165,7 +164,7 @@ impl Reader<'_> {
     }
 }
 
-/// FNV-1a with 64 bits (Fowler, Noll & Vo). Against accidents, not attacks.
+/// 64-bit FNV-1a (Fowler, Noll & Vo). Detects accidents, not attacks.
 fn checksum(bytes: &[u8]) -> u64 {
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)

@@ -1,17 +1,16 @@
-//! Tables as the kernel half reads them, and how functions share them.
+//! Tables in the kernel half's format, and how functions share them.
 
 use super::buckets::{bucket, start_ns, BUCKETS};
 use super::rank::Ranks;
 use alloc::vec::Vec;
 
-/// The rank of an invocation by what it has attained, and when that worsens.
-/// Two bytes for each bucket, so that a look-up is the number of the bucket and
-/// one load.
+/// The rank of an invocation by attained service, and when it worsens. With two bytes for each
+/// bucket, a look-up computes the bucket number and does one load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
     /// The rank in each bucket, lower is earlier; all below [`BUCKETS`].
     pub rank: [u8; BUCKETS],
-    /// The next bucket whose rank is worse; [`BUCKETS`] if there is none.
+    /// The next bucket with a worse rank; [`BUCKETS`] if there is none.
     pub worse: [u8; BUCKETS],
 }
 
@@ -33,14 +32,14 @@ impl Table {
         self.rank[bucket(attained_ns)]
     }
 
-    /// The CPU time at which the rank that it has after `attained_ns` worsens,
-    /// in ns; none if it never does.
+    /// The CPU time at which the rank after `attained_ns` worsens, in ns; None if it never
+    /// does.
     pub fn worsens_ns(&self, attained_ns: u64) -> Option<u64> {
         let worse = usize::from(self.worse[bucket(attained_ns)]);
         (worse < BUCKETS).then(|| start_ns(worse))
     }
 
-    /// By how many ranks the two differ at most, at whatever age.
+    /// The greatest difference between the two ranks, over all buckets.
     pub fn distance(&self, other: &Self) -> u8 {
         distance(&self.rank, &other.rank)
     }
@@ -51,7 +50,7 @@ fn distance(one: &Ranks, other: &Ranks) -> u8 {
     pairs.fold(0, |most, (a, b)| most.max(a.abs_diff(*b)))
 }
 
-/// A bounded number of tables, each with its users.
+/// A bounded number of tables, each with its number of users.
 #[derive(Debug, Clone)]
 pub(super) struct Tables {
     slots: Vec<(Ranks, u32)>,
@@ -61,8 +60,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// At most `capacity` tables (1 or more); two functions share one if
-    /// their ranks differ by `tolerance` at most, at every age.
+    /// At most `capacity` tables (1 or more). Two functions share a table if their ranks differ
+    /// by at most `tolerance` in every bucket.
     pub fn new(capacity: u16, tolerance: u8) -> Self {
         Self {
             slots: Vec::new(),
@@ -72,7 +71,7 @@ impl Tables {
         }
     }
 
-    /// How many are in use.
+    /// Number of tables in use.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -81,9 +80,9 @@ impl Tables {
         &self.slots[usize::from(id)].0
     }
 
-    /// A table for `ranks` instead of `present`: that itself if it is within
-    /// the tolerance, else the nearest that is, else a new one, else (there is
-    /// no room) the nearest of all. Says whether its content is new.
+    /// Selects a table for `ranks` to replace `present`: `present` itself if it is within the
+    /// tolerance, otherwise the nearest table within it, otherwise a new one. Without room for
+    /// a new one, the nearest of all. Also returns whether its content is new.
     pub fn exchange(&mut self, present: Option<u16>, ranks: &Ranks) -> (u16, bool) {
         if let Some(id) = present {
             if distance(self.ranks(id), ranks) <= self.tolerance {
@@ -91,7 +90,7 @@ impl Tables {
             }
         }
         let nearest = self.nearest(ranks);
-        // What nobody else uses is free before a place is sought.
+        // If nobody else uses the present table, it is free before a slot is sought.
         if let Some(id) = present {
             self.release(id);
         }
@@ -104,7 +103,7 @@ impl Tables {
         (id, false)
     }
 
-    /// One user less.
+    /// Removes one user of table `id`.
     pub fn release(&mut self, id: u16) {
         let users = &mut self.slots[usize::from(id)].1;
         *users -= 1;
@@ -168,7 +167,7 @@ mod tests {
         assert_eq!(tables.exchange(None, &flat(10)), (0, true));
         assert_eq!(tables.exchange(None, &flat(12)), (0, false));
         assert_eq!(tables.exchange(None, &flat(13)), (1, true));
-        // Nearest, not first.
+        // The nearest, not the first.
         assert_eq!(tables.exchange(None, &flat(12)), (1, false));
         assert_eq!(tables.len(), 2);
     }
