@@ -11,6 +11,7 @@ use crate::tree::Tree;
 use anyhow::{Context, Result};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
@@ -87,11 +88,11 @@ impl Plan<'_> {
                 progress.say(&line);
                 progress.show(&format!("{} of {all} guests have ended", done + 1));
             }
-            let ended = workers.into_iter().map(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            ended.fold(Ok(()), |first, next| first.and(next))
+            let ended: Vec<Result<()>> = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect();
+            ended.into_iter().collect()
         });
         progress.clear();
         result
