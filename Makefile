@@ -102,8 +102,8 @@ bench: build ## any schedulers on any workload; variables: userspace/target/rele
 peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
 	@scripts/peers $(NAME)
 
-parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md)
-	@scripts/parity $(ROWS)
+parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
+	@$(LAB) parity $(ROWS)
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

@@ -420,101 +420,6 @@ ci_adds_up() {
     [[ $output == *'CI is 1'* && $(tail -n 1 <<<"$output") == '7 passed, 0 failed, 3 skipped' ]]
 }
 
-# parity_table CPUS: what scripts/parity makes of results in $work/parity.
-parity_table() {
-    OUT=$work/parity SCHEDULERS='eevdf sfs' CPUS=$1 "$here/parity" --table
-}
-
-# results SCHEDULER-CPUS LINE...: a file of results, with the fields of each line between commas.
-results() {
-    mkdir -p "$work/parity"
-    printf '%s\n' 'row,value,unit,commit,kernel,programs,note' "${@:2}" | tr ',' '\t' >"$work/parity/$1.tsv"
-}
-
-# A time that is halved counts twice, a rate that is halved counts half.
-parity_divides() {
-    local table
-    results eevdf-4 a/rate,100,ops/s,abc,6.18,1, a/time,100,us,abc,6.18,1, gone,5,ops/s,abc,6.18,1, \
-        moved,5,ops/s,abc,6.18,1, not/yet,5,ops/s,abc,6.18,1, 'never,-,-,abc,6.18,1,no such stressor'
-    results sfs-4 a/time,50,us,abc,6.18,2, a/rate,50,ops/s,def+,6.18,3, 'gone,-,-,abc,6.18,2,it ended with 124' \
-        moved,5,ops/s,abc,7.2,2, later,5,ops/s,abc,6.18,2,
-    results sfs-8 a/time,50,us,abc,6.18,2,
-    table=$(parity_table 4) || return 1
-    echo "$table"
-    # shellcheck disable=SC2016 # nothing is to be expanded
-    [[ $table == *'on Linux 6.18, 7.2.'* && $table != *'8 CPUs'* &&
-        $table == *'| a/rate | 100 ops/s abc | **0.50** def+ |'* && $table == *'| a/time | 100 us abc | 2.00 abc |'* &&
-        $table == *'| gone | 5 ops/s abc | none abc |'* && $table == *'- `gone` under sfs: it ended with 124'* &&
-        $table == *'| moved | 5 ops/s abc | other kernel abc |'* && $table == *'| not/yet | 5 ops/s abc |  |'* &&
-        $table == *'| geometric mean | | 1.000 |'* && $table == *'| rows, below 0.95 | | 2, 1 |'* &&
-        $table == *'Without a value under EEVDF: never'* && $table == *'Not measured under EEVDF yet: later'* ]]
-}
-
-# stand_ins FOLDER: a tree with scripts/parity, and a vm/ in which each row has 1, and redis ends the guest.
-stand_ins() {
-    mkdir -p "$1"/{scripts,vm,docs,bin}
-    cp -r "$here/parity" "$here/parity-guest" "$here/lib" "$1/scripts/"
-    printf '%s\n' '#!/bin/sh' 'echo /archive.tar' >"$1/vm/debian-root"
-    # shellcheck disable=SC2016 # expanded when the stand-in runs
-    printf '%s\n' '#!/bin/bash' 'while [[ $1 != -- ]]; do [[ $1 != ROWS=* ]] || rows=${1#ROWS=}; shift; done' \
-        'echo "kernel 6.18"' 'for row in $rows; do' '    [[ $row != redis* ]] || exit 124' \
-        '    echo "row $row 1 ops/s"' 'done' >"$1/vm/run"
-    printf '%s\n' '#!/bin/sh' >"$1/bin/scx_sfs"
-    cp "$1/bin/scx_sfs" "$1/bin/sfs_crowd"
-    chmod 755 "$1"/vm/* "$1"/bin/*
-}
-
-# stand_in_parity ROW...: with $work/stand-ins, and commit $COMMIT.
-stand_in_parity() {
-    (cd "$work/stand-ins" &&
-        # What stressors there are is asked of stress-ng: these rows need none.
-        sed -i 's/^stressors() {$/&\n    return/' scripts/parity &&
-        OUT=docs/results/parity RELEASE=bin SCHEDULERS='eevdf sfs' JOBS=2 scripts/parity "$@")
-}
-
-# What these programs have measured is not measured again, what others have is, unless MISSING.
-parity_extends_its_results() {
-    local sfs=$work/stand-ins/docs/results/parity/sfs-4.tsv
-    stand_ins "$work/stand-ins"
-    COMMIT=one stand_in_parity keystrokes nginx/p99 >/dev/null || return 1
-    COMMIT=two stand_in_parity keystrokes compile >/dev/null || return 1
-    [[ $(cut -f 1-5 "$sfs") == $'row\tvalue\tunit\tcommit\tkernel
-compile\t1\tops/s\ttwo\t6.18\nkeystrokes\t1\tops/s\tone\t6.18\nnginx/p99\t1\tops/s\tone\t6.18' ]] || return 1
-    echo '# another' >>"$work/stand-ins/bin/scx_sfs"
-    MISSING=1 COMMIT=three stand_in_parity keystrokes compile >/dev/null || return 1
-    grep -q three "$sfs" && return 1
-    COMMIT=three stand_in_parity keystrokes compile >/dev/null || return 1
-    cat "$sfs"
-    [[ $(grep -c three "$sfs") -eq 2 && $(grep -c one "$sfs") -eq 1 ]] &&
-        ! grep -q three "${sfs/sfs/eevdf}"
-}
-
-# A guest that ends takes one row with it, and the others come after it.
-parity_goes_on_after_a_guest() {
-    local sfs=$work/stand-ins/docs/results/parity/sfs-4.tsv
-    stand_ins "$work/stand-ins"
-    stand_in_parity 'redis/get/*' keystrokes >/dev/null || return 1
-    cat "$sfs"
-    [[ $(grep -c 'the guest ended with 124' "$sfs") -eq 4 && $(grep -c . "$sfs") -ge 6 ]]
-}
-
-# The page has the table of the results beside it.
-parity_is_published() {
-    local page=$here/../docs/parity.md
-    diff <(sed '1,/^<!-- What follows is written by scripts\/parity --publish. -->$/d' "$page") \
-        <(echo && cd "$here/.." && env -u OUT -u SCHEDULERS -u CPUS scripts/parity --table) >"$work/differs" && return
-    head -n 20 "$work/differs"
-    return 1
-}
-
-parity_refuses() {
-    local message
-    message=$("$here/parity" --nonsense 2>&1) && return 1
-    [[ $message == *"unknown option '--nonsense'"* ]] || return 1
-    message=$(CPUS=many parity_table many 2>&1) && return 1
-    [[ $message == *"CPUS takes numbers"* ]]
-}
-
 check 'find-clang prefers the newest' finds_newest_clang
 check 'find-clang takes a plain clang' finds_plain_clang
 check 'find-clang passes over a clang without BPF' passes_over_clang_without_bpf
@@ -545,11 +450,6 @@ check 'cargo-test takes what was skipped off what has passed' counts_skips
 check 'what is skipped and not listed fails with CI' unlisted_skips_fail
 check 'a script that skips something unlisted fails with CI' scripts_that_skip_fail
 check 'the count of CI is that of all parts' ci_adds_up
-check 'parity divides rates and times' parity_divides
-check 'parity extends its results' parity_extends_its_results
-check 'parity goes on after a guest that ends' parity_goes_on_after_a_guest
-check 'parity has published its results' parity_is_published
-check 'parity refuses what it does not know' parity_refuses
 if command -v shellcheck >/dev/null; then
     check 'scripts pass shellcheck' scripts_pass_shellcheck
 else

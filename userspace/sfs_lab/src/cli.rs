@@ -4,6 +4,7 @@ use crate::bench::{self, args::BenchArgs};
 use crate::failure::{self, Failure};
 use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
+use crate::parity::{self, ParityArgs};
 use crate::policies::{self, PoliciesArgs};
 use crate::signals::Interrupt;
 use crate::tree::Tree;
@@ -29,6 +30,9 @@ enum Task {
     Matrix(MatrixArgs),
     /// Measure what scx_sfs itself costs, and print tables: `make overhead`
     Overhead(OverheadArgs),
+    /// Compare programs that are not functions under several schedulers, and print tables: `make
+    /// parity`
+    Parity(ParityArgs),
     /// Simulate the candidates for `--policy` on many workloads, and print tables: `make policies`
     Policies(PoliciesArgs),
 }
@@ -39,6 +43,7 @@ impl Task {
             Self::Bench(_) => "bench",
             Self::Matrix(_) => "matrix",
             Self::Overhead(_) => "overhead",
+            Self::Parity(_) => "parity",
             Self::Policies(_) => "policies",
         }
     }
@@ -53,6 +58,7 @@ impl Task {
             }
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
             Self::Overhead(args) => overhead::run(&tree, args, &interrupt),
+            Self::Parity(args) => parity::run(&tree, args, &interrupt),
             Self::Policies(args) => policies::run(&tree, args, &interrupt),
         }
     }

@@ -15,6 +15,7 @@ pub mod failure;
 pub mod job;
 pub mod matrix;
 pub mod overhead;
+pub mod parity;
 pub mod policies;
 pub mod progress;
 pub mod signals;

@@ -1,6 +1,6 @@
 //! Crowds of tasks that keep a machine in a state worth measuring: queues of a given
 //! length, many sleepers, arrivals at a rate, groups that exchange messages, rings that hand
-//! a token on, clients and servers. For `make overhead`, `scripts/parity` and
+//! a token on, clients and servers. For `make overhead`, `make parity` and
 //! `tests/stress`; as root, in a virtual machine.
 
 mod arrivals;
