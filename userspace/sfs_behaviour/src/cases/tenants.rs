@@ -83,8 +83,17 @@ pub const CASES: &[Case] = &[
 /// Neither may have more than this of what both have: 5 % over its half.
 const MOST: f64 = 0.525;
 
-/// Of all CPU time the two must have this much, or some of it was wasted.
-const ALL: f64 = 0.93;
+/// Of all CPU time the two must have this much, or some of it was wasted. Threads of the
+/// kernel take the rest, above all those that free the groups which a tenant has removed. On
+/// eight CPUs they take more: 4.7 % under EEVDF, up to 7.6 % under scx_sfs, where the tenant
+/// that makes groups has more CPU time for it.
+fn least_used(cpus: usize) -> f64 {
+    if cpus > 4 {
+        0.91
+    } else {
+        0.93
+    }
+}
 
 /// What the attacker of a match does, and under which options.
 struct Match {
@@ -102,7 +111,7 @@ fn expect_shares(bench: &Bench, all: &[Match]) -> Result<()> {
             of_all,
             in_debt,
         } = play(bench, one.strategy, one.options)?;
-        let held = (1.0 - MOST..=MOST).contains(&share) && of_all >= ALL;
+        let held = (1.0 - MOST..=MOST).contains(&share) && of_all >= least_used(bench.cpus());
         unfair += u32::from(!held);
         bench.say(format_args!(
             "{} {:5.1} % for \"{}\" ({}), {:.1} % of the machine, {in_debt} times in debt",
