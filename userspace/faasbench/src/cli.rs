@@ -5,7 +5,6 @@ mod drive;
 mod gen;
 mod sandbox;
 
-use crate::report;
 use crate::run::{check_name, Run};
 use crate::scheduler::{kernel_release, row_name, Scheduler};
 use anyhow::Result;
@@ -233,7 +232,7 @@ impl Cli {
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
             Command::Report(args) => {
-                report::write(&report::Request {
+                faas_report::write(&faas_report::Request {
                     summaries: &args.summaries,
                     out: args.out.as_deref(),
                     baseline: &args.baseline,
@@ -281,7 +280,7 @@ fn finish(summary: &Summary) -> Result<ExitCode> {
     if scheduler.status == Status::Ok {
         return Ok(ExitCode::SUCCESS);
     }
-    let what = report::words::status(scheduler.status);
+    let what = faas_report::words::status(scheduler.status);
     note(&format!("{}: {what}: {}", scheduler.name, scheduler.detail));
     Ok(ExitCode::from(SCHEDULER_TROUBLE))
 }

@@ -6,7 +6,7 @@
 //! time. [`run`] sets a scheduler up ([`scheduler`]), has the trace replayed by a process of
 //! its own ([`replay`]), or sent to a platform ([`drive`]), and writes what it measured
 //! ([`result`](faas_data::result)), also of the CPUs' time ([`waste`]), and its
-//! [`summary`](faas_data::summary). [`report`] compares several summaries.
+//! [`summary`](faas_data::summary). [`faas_report`] compares several summaries.
 //!
 //! The formats, and what their words mean, are [`faas_data`]'s.
 
@@ -17,7 +17,6 @@ pub mod convert;
 pub mod drive;
 pub mod fib;
 pub mod replay;
-pub mod report;
 pub mod run;
 pub mod scheduler;
 pub mod waste;

@@ -1,8 +1,7 @@
-//! Comparing several runs: a table on the terminal, the same with plots in a
-//! page, and what it means in words.
-//!
-//! Nothing here depends on the time, the host or its fonts: the same summaries
-//! make the same bytes.
+//! Compares the summaries of several runs: a table for the terminal, a page with
+//! tables and charts, and the comparison in words. Owns the look of every chart
+//! of the workspace ([`style`], [`svg`], [`charts`]). The same summaries give the
+//! same bytes: nothing depends on the time, the host or its fonts.
 
 pub mod charts;
 pub mod files;

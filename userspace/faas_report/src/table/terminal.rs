@@ -1,7 +1,7 @@
 //! The main table as text.
 
 use super::{main, odd, Cell};
-use crate::report::{label, Comparison};
+use crate::{label, Comparison};
 use comfy_table::{CellAlignment, LineStyle, Table as Grid, TableStyle};
 
 /// How many of the main table's columns the terminal has room for.

@@ -1,8 +1,8 @@
 //! S and inter-arrival time over time.
 
 use super::{milliseconds, plain, range, rows, Row, WIDTH};
-use crate::report::svg::{LinearAxis, LogAxis, Picture};
-use crate::report::{label, Comparison};
+use crate::svg::{LinearAxis, LogAxis, Picture};
+use crate::{label, Comparison};
 use faas_data::summary::series::OverTime;
 use faas_data::summary::slice::SliceLog;
 

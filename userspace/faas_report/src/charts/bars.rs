@@ -1,8 +1,8 @@
 //! Bars that leave the baseline to the left (less) or to the right (more).
 
 use super::{range, rows, times, Row, WIDTH};
-use crate::report::svg::{LogAxis, Picture};
-use crate::report::{label, Comparison};
+use crate::svg::{LogAxis, Picture};
+use crate::{label, Comparison};
 use faas_data::summary::Summary;
 
 const LEFT: f64 = 118.0;

@@ -2,7 +2,7 @@
 
 use super::format::{compact, per_cent, shown, NONE};
 use super::{heads, name, Cell, Table};
-use crate::report::{label, short_sha, Comparison};
+use crate::{label, short_sha, Comparison};
 use faas_data::stats::Stats;
 use faas_data::summary::groups::{Function, Group};
 use faas_data::summary::Summary;

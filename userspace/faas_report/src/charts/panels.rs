@@ -2,9 +2,9 @@
 //! would hide each other in one.
 
 use super::{milliseconds, range, rows, Row, WIDTH};
-use crate::report::style::Style;
-use crate::report::svg::{LinearAxis, LogAxis, Picture};
-use crate::report::{label, Comparison};
+use crate::style::Style;
+use crate::svg::{LinearAxis, LogAxis, Picture};
+use crate::{label, Comparison};
 use faas_data::summary::series::{ByService, OverTime};
 
 const HEIGHT: f64 = 164.0;
@@ -60,7 +60,7 @@ impl Panels {
 
 /// `text` in lines of at most `most` characters where its words allow.
 fn wrapped(text: &str, most: usize) -> Vec<String> {
-    crate::report::words::wrap(text, most)
+    crate::words::wrap(text, most)
         .lines()
         .map(str::to_string)
         .collect()

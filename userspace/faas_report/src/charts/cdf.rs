@@ -1,9 +1,9 @@
 //! Distributions: the share of invocations up to a value.
 
 use super::{milliseconds, plain, range, rows, times, Row, WIDTH};
-use crate::report::style::mark;
-use crate::report::svg::{LinearAxis, LogAxis, Picture};
-use crate::report::{label, Comparison};
+use crate::style::mark;
+use crate::svg::{LinearAxis, LogAxis, Picture};
+use crate::{label, Comparison};
 use faas_data::summary::{Cdf, Summary};
 
 const HEIGHT: f64 = 290.0;
@@ -122,12 +122,7 @@ fn distribution(
 fn describe(curves: &[(Row, Vec<f64>)], axis: &Axis) -> String {
     let one = |(row, values): &(Row, Vec<f64>)| {
         let at = |per_cent: usize| (axis.unit)(short(values[per_cent * (values.len() - 1) / 100]));
-        format!(
-            "{} {} and {}",
-            crate::report::label(row.summary),
-            at(50),
-            at(99)
-        )
+        format!("{} {} and {}", crate::label(row.summary), at(50), at(99))
     };
     let all: Vec<String> = curves.iter().map(one).collect();
     format!(

@@ -1,7 +1,7 @@
 //! The result in one paragraph.
 
 use super::pace;
-use crate::report::{label, Comparison};
+use crate::{label, Comparison};
 use faas_data::summary::Summary;
 
 /// The clairvoyant bound, where it was simulated.
