@@ -95,13 +95,22 @@ fn hash(name: &str) -> usize {
     name.bytes().fold(2_166_136_261, step) as usize
 }
 
-/// The looks of all rows, no two the same while there are enough. The colour is
-/// always that of the name; of two rows that would look the same the later one
-/// gets another kind of line or mark.
+/// The looks of all rows of a comparison, see [`styles_of`].
 pub fn styles(comparison: &Comparison) -> Vec<Style> {
+    let names = comparison
+        .rows
+        .iter()
+        .map(|row| row.scheduler.name.as_str());
+    styles_of(names)
+}
+
+/// The looks of several names, no two the same while there are enough. The colour
+/// is always that of the name; of two names that would look the same the later one
+/// gets another kind of line or mark.
+pub fn styles_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
     let mut taken: Vec<Style> = Vec::new();
-    for row in &comparison.rows {
-        let wanted = Style::of(&row.scheduler.name);
+    for name in names {
+        let wanted = Style::of(name);
         let others = (0..DASHES.len() * MARKS).map(|turn| Style {
             dash: (wanted.dash + turn) % DASHES.len(),
             mark: (wanted.mark + turn / DASHES.len()) % MARKS,

@@ -135,6 +135,13 @@ impl LinearAxis {
         self.from + (self.to - self.from) * share
     }
 
+    /// The smallest multiple of the ticks' distance that is not below its upper end,
+    /// with about `most` ticks.
+    pub fn round_high(&self, most: u32) -> f64 {
+        let step = round_up((self.high - self.low) / f64::from(most.max(1)));
+        libm::ceil(self.high / step - 1e-9) * step
+    }
+
     /// Its upper end.
     pub fn high(&self) -> f64 {
         self.high
@@ -332,6 +339,7 @@ mod tests {
         assert_eq!(axis.ticks_up_to(4), [1.0, 100.0, 10_000.0, 1_000_000.0]);
         let seconds = LinearAxis::new(0.0, 9.3, 0.0, 93.0);
         assert_eq!(seconds.ticks(5), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        assert_eq!(seconds.round_high(5), 10.0);
         assert_eq!((seconds.at(4.65), seconds.at(99.0)), (46.5, 93.0));
         assert_eq!(LinearAxis::new(1.0, 1.0, 0.0, 9.0).at(1.0), 0.0);
     }

@@ -1,8 +1,9 @@
 //! Distributions: the share of invocations up to a value.
 
+use super::axis::Axis;
 use super::{milliseconds, plain, range, rows, times, Row, WIDTH};
 use crate::style::mark;
-use crate::svg::{LinearAxis, LogAxis, Picture};
+use crate::svg::Picture;
 use crate::{label, Comparison};
 use faas_data::summary::{Cdf, Summary};
 
@@ -22,7 +23,7 @@ pub fn turnaround(comparison: &Comparison) -> Option<Picture> {
     let values = |row: &Summary| row.cdf.as_ref().map(|cdf| cdf.turnaround_ms.clone());
     let label = "turnaround (log scale)";
     distribution(comparison, "cdf-turnaround", label, values, |range| {
-        Axis::log(range, milliseconds)
+        Axis::log(range, PIXELS, milliseconds)
     })
 }
 
@@ -31,7 +32,7 @@ pub fn slowdown(comparison: &Comparison) -> Option<Picture> {
     let values = |row: &Summary| row.cdf.as_ref().map(|cdf| cdf.slowdown.clone());
     let label = "slowdown (log scale)";
     distribution(comparison, "cdf-slowdown", label, values, |range| {
-        Axis::log(range, times)
+        Axis::log(range, PIXELS, times)
     })
 }
 
@@ -39,9 +40,8 @@ pub fn slowdown(comparison: &Comparison) -> Option<Picture> {
 pub fn rte(comparison: &Comparison) -> Option<Picture> {
     let values = |row: &Summary| row.cdf.as_ref().map(rte_values);
     let label = "RTE (1: as on an idle machine)";
-    distribution(comparison, "cdf-rte", label, values, |_| Axis {
-        scale: Scale::Linear(LinearAxis::new(0.0, 1.0, LEFT, WIDTH - RIGHT)),
-        unit: plain,
+    distribution(comparison, "cdf-rte", label, values, |_| {
+        Axis::linear((0.0, 1.0), PIXELS, plain)
     })
 }
 
@@ -54,39 +54,8 @@ fn rte_values(cdf: &Cdf) -> Vec<f64> {
     cdf.rte.clone()
 }
 
-/// The axis of the values.
-struct Axis {
-    scale: Scale,
-    unit: fn(f64) -> String,
-}
-
-enum Scale {
-    Log(LogAxis),
-    Linear(LinearAxis),
-}
-
-impl Axis {
-    fn log((min, max): (f64, f64), unit: fn(f64) -> String) -> Self {
-        Self {
-            scale: Scale::Log(LogAxis::new(min, max, LEFT, WIDTH - RIGHT)),
-            unit,
-        }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        match &self.scale {
-            Scale::Log(axis) => axis.at(value),
-            Scale::Linear(axis) => axis.at(value),
-        }
-    }
-
-    fn ticks(&self) -> Vec<f64> {
-        match &self.scale {
-            Scale::Log(axis) => axis.ticks_up_to(6),
-            Scale::Linear(axis) => axis.ticks(5),
-        }
-    }
-}
+/// The pixels of the axis of values.
+const PIXELS: (f64, f64) = (LEFT, WIDTH - RIGHT);
 
 fn y(share: f64) -> f64 {
     HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share
@@ -121,7 +90,7 @@ fn distribution(
 /// The medians in words.
 fn describe(curves: &[(Row, Vec<f64>)], axis: &Axis) -> String {
     let one = |(row, values): &(Row, Vec<f64>)| {
-        let at = |per_cent: usize| (axis.unit)(short(values[per_cent * (values.len() - 1) / 100]));
+        let at = |per_cent: usize| axis.text(short(values[per_cent * (values.len() - 1) / 100]));
         format!("{} {} and {}", crate::label(row.summary), at(50), at(99))
     };
     let all: Vec<String> = curves.iter().map(one).collect();
@@ -141,10 +110,10 @@ fn short(value: f64) -> f64 {
 }
 
 fn frame(picture: &mut Picture, axis: &Axis, label: &str) {
-    for tick in axis.ticks() {
+    for tick in axis.ticks(6) {
         let at = axis.at(tick);
         picture.line("grid", (at, TOP), (at, y(0.0)));
-        picture.text("tick", (at, y(0.0) + 16.0), "middle", &(axis.unit)(tick));
+        picture.text("tick", (at, y(0.0) + 16.0), "middle", &axis.text(tick));
     }
     for per_cent in [0, 25, 50, 75, 100] {
         let at = y(f64::from(per_cent) / 100.0);

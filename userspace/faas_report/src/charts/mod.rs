@@ -3,8 +3,10 @@
 //! All are as wide as a phone or a part of that, so that their text is as large
 //! there as on a screen, where several stand side by side.
 
+mod axis;
 mod bars;
 mod cdf;
+pub mod lines;
 mod panels;
 mod slice;
 
