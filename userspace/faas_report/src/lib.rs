@@ -176,8 +176,6 @@ pub struct Request<'a> {
     pub baseline: &'a str,
     /// Folder for the pictures as SVG files.
     pub svg: Option<&'a Path>,
-    /// Folder for the pictures as PNG files.
-    pub png: Option<&'a Path>,
 }
 
 /// Reads the summaries, writes `summary.json`, `report.html` and the pictures
@@ -205,9 +203,6 @@ pub fn write(request: &Request) -> Result<()> {
     page.commit(page::html(&comparison).as_bytes())?;
     if let Some(folder) = request.svg {
         files::write_svg(&comparison, folder)?;
-    }
-    if let Some(folder) = request.png {
-        files::write_png(&comparison, folder)?;
     }
     if comparison.baseline.is_none() {
         note(&format!(

@@ -186,10 +186,6 @@ struct ReportArgs {
     /// Folder for the pictures as SVG files, made if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Folder for the pictures as PNG files, made if missing; drawn with a font
-    /// of the program's own
-    #[arg(long, value_name = "DIR")]
-    png: Option<PathBuf>,
 }
 
 /// A kind of phase by its name; the help says what each is.
@@ -237,7 +233,6 @@ impl Cli {
                     out: args.out.as_deref(),
                     baseline: &args.baseline,
                     svg: args.svg.as_deref(),
-                    png: args.png.as_deref(),
                 })?;
             }
         }
