@@ -1,5 +1,6 @@
 //! The command line.
 
+mod choices;
 mod convert;
 mod drive;
 mod gen;

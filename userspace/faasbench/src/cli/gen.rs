@@ -1,21 +1,22 @@
 //! `faasbench gen`.
 
+use super::choices::IoAt;
 use super::{between, factor, kind, load, mean_ms};
-use crate::workload::applications::Applications;
-use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
-use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
-use crate::workload::files;
-use crate::workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
-use crate::workload::io::{Io, Place};
-use crate::workload::kinds;
-use crate::workload::random::Random;
-use crate::workload::table1::Table1;
-use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use anyhow::{bail, Result};
 use clap::{Args, Subcommand};
 use faas_data::kind::{Blocking, Work};
 use faas_data::output::{note, Sink};
 use faas_data::trace;
+use faas_workload::applications::Applications;
+use faas_workload::arrivals::{Arrivals, Bursts, Spikes};
+use faas_workload::distribution::{ByDuration, Distribution, Lognormal};
+use faas_workload::files;
+use faas_workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
+use faas_workload::io::Io;
+use faas_workload::kinds;
+use faas_workload::random::Random;
+use faas_workload::table1::Table1;
+use faas_workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use std::path::PathBuf;
 
 /// Functions of --popularity skewed unless --functions says otherwise.
@@ -218,7 +219,7 @@ struct IoArgs {
     io_ms: (f64, f64),
     /// When it blocks
     #[arg(long, default_value = "start", value_name = "WHEN")]
-    io_at: Place,
+    io_at: IoAt,
     /// Class LS for functions with a mean service time up to this many
     /// microseconds, LD for the others; by default no class
     #[arg(long, value_name = "US")]
@@ -396,7 +397,7 @@ impl IoArgs {
             share: self.io_share,
             low_us: self.io_ms.0 * 1e3 * scale,
             high_us: self.io_ms.1 * 1e3 * scale,
-            place: self.io_at,
+            place: self.io_at.into(),
         })
     }
 }

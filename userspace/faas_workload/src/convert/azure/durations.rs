@@ -2,7 +2,7 @@
 
 use super::super::Skipped;
 use super::table::{Key, Table};
-use crate::workload::files::decimal;
+use crate::files::decimal;
 use anyhow::{bail, Result};
 use csv::StringRecord;
 use faas_data::input::{shorten, MAX_US};
@@ -17,7 +17,7 @@ const PERCENTILE: &str = "percentile_Average_";
 const LEAST_MS: f64 = 0.5;
 
 /// What lies between two percentiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     /// A straight line; overstates the mean of skewed functions
     Linear,

@@ -1,14 +1,18 @@
-//! Generators: workloads made from a distribution of durations, a process of
-//! arrivals, a set of functions and a share of I/O.
+//! Makes traces: generates workloads from a distribution of durations, a process
+//! of arrivals, a set of functions and a share of I/O, and [converts](convert) the
+//! published workloads of others. Owns Table I of the SFS paper ([`table1`],
+//! [`fib`]) and FaaSched's mix of applications ([`applications`]).
 //!
-//! The same options make the same bytes on every machine: random numbers come
-//! from ChaCha8, and logarithms from `libm`'s own code instead of the
-//! machine's C library. Durations, functions, I/O and bursts have streams of
-//! their own, so that one option changes only what it is about.
+//! The same options give the same bytes on every machine: random numbers come from
+//! ChaCha8, and logarithms from `libm`'s own code instead of the machine's C
+//! library. Durations, functions, I/O and bursts have streams of their own, so one
+//! option changes only its own part.
 
 pub mod applications;
 pub mod arrivals;
+pub mod convert;
 pub mod distribution;
+pub mod fib;
 pub mod files;
 pub mod functions;
 pub mod io;

@@ -2,11 +2,11 @@
 
 use super::counts::Function;
 use super::Options;
-use crate::workload::random::Random;
+use crate::random::Random;
 use anyhow::{bail, Result};
 
 /// Which functions to take, if not all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
     /// The most popular
     Popular,

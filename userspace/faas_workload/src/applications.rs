@@ -13,7 +13,7 @@ use faas_data::trace::Class;
 use std::path::Path;
 
 /// The table that is built in.
-pub const BUILT_IN: &str = include_str!("../../data/applications.csv");
+pub const BUILT_IN: &str = include_str!("../data/applications.csv");
 
 /// The first line of a table that is no comment.
 const HEADER: &str = "application,class,service_ms,cv,rate";

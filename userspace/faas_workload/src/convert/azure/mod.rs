@@ -28,8 +28,8 @@ mod select;
 mod table;
 
 use super::Skipped;
-use crate::workload::random::Random;
-use crate::workload::{MAX_INVOCATIONS, MAX_SERVICE_US};
+use crate::random::Random;
+use crate::{MAX_INVOCATIONS, MAX_SERVICE_US};
 use anyhow::{bail, Result};
 use counts::Function;
 use faas_data::trace::Invocation;

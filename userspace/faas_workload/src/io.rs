@@ -8,7 +8,7 @@ use faas_data::trace::Phase;
 const SEVERAL: u64 = 3;
 
 /// Where in its service time an invocation blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Before it computes anything, as in the SFS paper
     Start,

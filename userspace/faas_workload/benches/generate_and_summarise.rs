@@ -6,13 +6,13 @@ use faas_data::result::{Exit, Record};
 use faas_data::summary::Status;
 use faas_data::summary::{summarise, SchedulerInfo, Setting};
 use faas_data::trace::{Invocation, Trace};
-use faasbench::workload::arrivals::{Arrivals, Bursts};
-use faasbench::workload::distribution::{ByDuration, Distribution, Lognormal};
-use faasbench::workload::functions::{Functions, Popularity};
-use faasbench::workload::io::{Io, Place};
-use faasbench::workload::random::Random;
-use faasbench::workload::table1::Table1;
-use faasbench::workload::{generate, Amount, Workload};
+use faas_workload::arrivals::{Arrivals, Bursts};
+use faas_workload::distribution::{ByDuration, Distribution, Lognormal};
+use faas_workload::functions::{Functions, Popularity};
+use faas_workload::io::{Io, Place};
+use faas_workload::random::Random;
+use faas_workload::table1::Table1;
+use faas_workload::{generate, Amount, Workload};
 use std::hint::black_box;
 
 const AMOUNT: Amount = Amount {

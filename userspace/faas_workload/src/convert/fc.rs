@@ -12,8 +12,8 @@
 //! published results; here it is after, which moves all by less than a second.
 
 use super::{Converted, Skipped};
-use crate::workload::files::decimal;
-use crate::workload::service_us;
+use crate::files::decimal;
+use crate::service_us;
 use faas_data::input::{number, shorten, MAX_US};
 use faas_data::trace::Invocation;
 use std::collections::{BTreeMap, HashMap};
@@ -49,7 +49,7 @@ const BASELINES: [(u64, u64, f64, f64); 18] = [
 const PROGRAMS: [&str; 3] = ["primes", "write", "stream"];
 
 /// Which duration is the service time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Of the microVM, with 3.5 s for its start
     Tfc,
