@@ -1,10 +1,7 @@
 //! The `run` command: sets the scheduler up, replays, writes what came out.
 
-use crate::replay::cgroup::Layout;
-use crate::replay::setup::{Sandboxes, Setup};
-use crate::replay::{self, realtime, Measured};
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
-use crate::waste::Watch;
+use crate::waste::{Wasted, Watch};
 use anyhow::{bail, Context, Result};
 use faas_data::kind::Defaults;
 use faas_data::output::{note, print, Output};
@@ -13,6 +10,9 @@ use faas_data::result::{self, Record};
 use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
+use faas_replay::cgroup::Layout;
+use faas_replay::setup::{Sandboxes, Setup};
+use faas_replay::{realtime, replay, Measured};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -123,19 +123,18 @@ impl Run {
     ) -> Result<Summary> {
         let mut outputs = Outputs::open(self, trace)?;
         let mut session = self.scheduler.start(outputs.log.take())?;
-        let measured = if session.is_loaded() {
+        let (measured, wasted): (Measured, Option<Wasted>) = if session.is_loaded() {
             let watch = Watch::begin(trace, self.cpus);
             let measured = measure()?;
-            let wasted = watch.and_then(Watch::end);
-            Measured { wasted, ..measured }
+            (measured, watch.and_then(Watch::end))
         } else {
-            Measured::default()
+            (Measured::default(), None)
         };
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
         summary.slice = self.slice(&measured);
-        summary.wasted_ms = measured.wasted.map(|wasted| wasted.wasted_ms);
-        summary.longest_wasted_ms = measured.wasted.map(|wasted| wasted.longest_wasted_ms);
+        summary.wasted_ms = wasted.map(|wasted| wasted.wasted_ms);
+        summary.longest_wasted_ms = wasted.map(|wasted| wasted.longest_wasted_ms);
         outputs.write(&measured.records, &summary)?;
         Ok(summary)
     }
@@ -150,9 +149,9 @@ impl Run {
         let invocations = trace.invocations.len() as u64;
         let progress = Progress::new(&self.name, invocations, "invocations");
         if !progress.is_watched() {
-            return replay::replay(trace, &setup, None);
+            return replay(trace, &setup, None);
         }
-        replay::replay(trace, &setup, Some(&|done| progress.at(done)))
+        replay(trace, &setup, Some(&|done| progress.at(done)))
     }
 
     /// What the scheduler has said of S and the mode. Its log is of its own

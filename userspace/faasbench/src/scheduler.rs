@@ -1,10 +1,10 @@
 //! How the machine is set up for each scheduler: a policy of the children, or
 //! a sched_ext scheduler that is started before and stopped after the replay.
 
-use crate::replay::realtime::ChildPolicy;
 use anyhow::{bail, Context, Result};
 use faas_data::output::Output;
 use faas_data::summary::Status;
+use faas_replay::realtime::ChildPolicy;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use std::fs::File;

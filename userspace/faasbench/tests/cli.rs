@@ -452,7 +452,7 @@ fn busy_sandbox(run: u32) -> Option<i32> {
 
 /// The folder of a replay's cgroups, if there can be one here.
 fn cgroups() -> Option<PathBuf> {
-    let root = faasbench::replay::cgroup::root();
+    let root = faas_replay::cgroup::root();
     root.ok().map(|root| root.join("faasbench"))
 }
 

@@ -2,6 +2,7 @@
 //! belong to know no command line.
 
 use clap::ValueEnum;
+use faas_replay::cgroup::Layout;
 use faas_workload::convert::{azure, fc};
 use faas_workload::io::Place;
 
@@ -77,6 +78,27 @@ impl From<IoAt> for Place {
             IoAt::Start => Self::Start,
             IoAt::Middle => Self::Middle,
             IoAt::Several => Self::Several,
+        }
+    }
+}
+
+/// `run --cgroup-layout`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum CgroupLayout {
+    /// All side by side, as container engines and Kubernetes have them: a fair
+    /// scheduler shares the CPUs between sandboxes
+    Flat,
+    /// Those of a function in a cgroup of the function: a fair scheduler shares
+    /// the CPUs between functions first, which favours those with few requests
+    /// under way
+    Nested,
+}
+
+impl From<CgroupLayout> for Layout {
+    fn from(layout: CgroupLayout) -> Self {
+        match layout {
+            CgroupLayout::Flat => Self::Flat,
+            CgroupLayout::Nested => Self::Nested,
         }
     }
 }

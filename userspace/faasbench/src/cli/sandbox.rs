@@ -1,9 +1,10 @@
 //! `faasbench run`'s options about what serves the invocations.
 
-use crate::replay::cgroup::{Layout, Limits};
-use crate::replay::setup::{Sandboxes, Warm};
+use super::choices::CgroupLayout;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
+use faas_replay::cgroup::Limits;
+use faas_replay::setup::{Sandboxes, Warm};
 
 /// `cpu.weight` of a cgroup unless another is asked for: the kernel's default.
 const WEIGHT: u32 = 100;
@@ -29,7 +30,7 @@ pub(super) struct SandboxArgs {
     cgroup_quota: Option<u32>,
     /// cgroup: how the sandboxes' cgroups stand to each other; by default flat
     #[arg(long, value_enum, value_name = "HOW")]
-    cgroup_layout: Option<Layout>,
+    cgroup_layout: Option<CgroupLayout>,
 }
 
 /// What serves invocations.
@@ -71,7 +72,7 @@ impl SandboxArgs {
             Kind::Cgroup => Some(Limits {
                 weight: self.cgroup_weight.unwrap_or(WEIGHT),
                 quota_percent: self.cgroup_quota,
-                layout: self.cgroup_layout.unwrap_or(Layout::Flat),
+                layout: self.cgroup_layout.unwrap_or(CgroupLayout::Flat).into(),
             }),
         };
         Ok(Sandboxes::Warm(Warm {

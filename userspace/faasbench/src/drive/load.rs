@@ -4,8 +4,8 @@
 use super::answer::Answer;
 use super::exchange::{Exchange, Progress};
 use super::target::Place;
-use crate::clock::monotonic_ns;
 use faas_data::trace::Phase;
+use faas_replay::clock::monotonic_ns;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;

@@ -13,14 +13,14 @@ pub mod load;
 pub mod target;
 mod warm;
 
-use crate::clock::monotonic_ns;
-use crate::replay::{realtime, Measured};
 use crate::run::{usable_cpus, Run};
 use anyhow::{anyhow, bail, Context, Result};
 use faas_data::progress::Progress;
 use faas_data::result::{Exit, Record};
 use faas_data::summary::Summary;
 use faas_data::trace::{Invocation, Trace};
+use faas_replay::clock::monotonic_ns;
+use faas_replay::{realtime, Measured};
 use load::{body, send_all, Outcome, Request};
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -2,9 +2,9 @@
 
 use super::load::{body, send_all, Outcome, Request};
 use super::target::{Place, Places};
-use crate::clock::monotonic_ns;
 use anyhow::{bail, Context, Result};
 use faas_data::trace::Phase;
+use faas_replay::clock::monotonic_ns;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

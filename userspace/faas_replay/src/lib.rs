@@ -1,17 +1,22 @@
-//! Replay: every invocation started at its arrival, and measured.
+//! Replays traces: starts each invocation at its arrival and measures it. Owns the
+//! processes of a replay, their cgroups, and the [work](work) of invocations.
 //!
-//! The *supervisor* (the `run` command) has read the trace and looks after the
-//! scheduler. The [`dispatcher`] is a fresh, small, single-threaded process:
-//! at each arrival it forks one *child* ([`process`]), and forking is the
-//! cheaper the less memory the forking process has; or it sends a request to a
-//! [`sandbox`] of a pool ([`warm`]), which a [`keeper`] has started. A
-//! [`peer`] is at the other end of the pipes that invocations block on. They
-//! share a [`board::Board`]: the plan goes down, the measurements come back,
-//! without any locking.
+//! The *supervisor* (the caller of [`replay()`]) has read the trace and looks after
+//! the scheduler. The [`dispatcher`] is a fresh, small, single-threaded process. At
+//! each arrival it forks one *child* ([`process`]); a fork costs less, the less
+//! memory the forking process has. Or it sends a request to a [`sandbox`] of a pool
+//! ([`warm`]), which a [`keeper`] has started. A [`peer`] is at the other end of the
+//! pipes that invocations block on. They share a [`board::Board`]: the plan goes
+//! down and the measurements come back, without locks.
+//!
+//! These processes are the caller's program, started again: its `main` has to begin
+//! with [`play_role`].
 
 pub mod board;
 pub mod cgroup;
+pub mod channel;
 pub mod child;
+pub mod clock;
 pub mod dispatcher;
 pub mod fork;
 pub mod helpers;
@@ -25,18 +30,19 @@ pub mod setup;
 pub mod steps;
 pub mod wait;
 pub mod warm;
+pub mod work;
 
-use crate::waste::Wasted;
 use anyhow::{bail, Context, Result};
 use board::{Board, Plan, PoolCounts, State};
 use faas_data::kind::{Blocking, Work};
 use faas_data::result::{Exit, Record};
 use faas_data::trace::{Invocation, Phase, Trace};
 use helpers::{spawn, Helpers};
-use setup::{Setup, DISPATCH};
+use setup::{Setup, DISPATCH, KEEP, PEER};
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::fd::AsRawFd;
-use std::process::Child;
+use std::process::{Child, ExitCode};
 use std::time::Duration;
 
 /// What a replay measured.
@@ -51,8 +57,25 @@ pub struct Measured {
     pub pool: PoolCounts,
     /// When the trace's time began, by the monotonic clock, in nanoseconds.
     pub origin_ns: u64,
-    /// What was wasted of the CPUs, if it is known.
-    pub wasted: Option<Wasted>,
+}
+
+/// Plays the role in a replay that the arguments of this program (without its name)
+/// ask for, and returns the exit code. `None` if they ask for none.
+///
+/// To be called before anything else: each invocation is forked from one of these
+/// processes, whose memory must stay small.
+pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let role = args.next()?;
+    let mut next = || {
+        let argument = args.next().unwrap_or_default();
+        argument.to_string_lossy().into_owned()
+    };
+    match role.to_str()? {
+        DISPATCH => Some(dispatcher::main(&next())),
+        KEEP => Some(keeper::main(&next(), &next())),
+        PEER => Some(peer::main()),
+        _ => None,
+    }
 }
 
 /// Replays `trace` on this machine.
@@ -167,7 +190,6 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
         lag_ns: Vec::with_capacity(trace.invocations.len()),
         pool: board.pool(),
         origin_ns: origin,
-        wasted: None,
     };
     for (id, invocation) in trace.invocations.iter().enumerate() {
         let slot = board.slot(id);

@@ -290,7 +290,7 @@ pub struct PoolCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::meter::Usage;
+    use crate::meter::Usage;
     use faas_data::kind::Blocking;
 
     #[test]

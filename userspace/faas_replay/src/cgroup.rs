@@ -43,7 +43,7 @@ impl Limits {
 }
 
 /// How the cgroups of sandboxes stand to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
     /// All side by side, as container engines and Kubernetes have them: a fair
     /// scheduler shares the CPUs between sandboxes

@@ -1,7 +1,7 @@
 //! The part of the board that belongs to one invocation.
 
 use super::{nonzero, Board, COMPLETED};
-use crate::replay::meter::Usage;
+use crate::meter::Usage;
 use faas_data::kind::{Blocking, Defaults, Work};
 use faas_data::trace::Phase;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
