@@ -38,19 +38,19 @@ const COLD_STARTS: usize = 10;
 const DIED: usize = 11;
 const HEAD: usize = 16;
 
-/// What stands on the board of a replay beside its invocations.
+/// The parameters of a replay on the board.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The policy of the children.
     pub policy: ChildPolicy,
-    /// To how many CPUs the children are restricted, 0 for no restriction.
+    /// Number of CPUs that the children are restricted to, 0 for no restriction.
     pub pin: u32,
-    /// What phases do whose kind is left open.
+    /// The kinds of phases that name none.
     pub defaults: Defaults,
     /// The socket of the [`super::peer`], if there is one.
     pub peer: Option<RawFd>,
-    /// How many sandboxes of each function are started before the replay;
-    /// without, each invocation is a process.
+    /// How many sandboxes of each function are started before the replay; `None`:
+    /// each invocation is a process.
     pub prestart: Option<u32>,
 }
 
@@ -62,8 +62,8 @@ pub struct Board {
 
 impl Board {
     /// Makes the board of a replay of `invocations`, each of which belongs to
-    /// the function with the number in `functions`. The returned file is how
-    /// the other processes get at it; it stays open over an exec.
+    /// the function with the number in `functions`. The other processes open it
+    /// through the returned file, which stays open over an exec.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -114,7 +114,7 @@ impl Board {
     }
 
     /// Opens the board in the open file with the number `board`, which the
-    /// supervisor handed down; none if there is no such board.
+    /// supervisor handed down; `None` if there is no such board.
     pub fn inherited(board: &str) -> Option<Self> {
         let fd = board.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
         // SAFETY: the supervisor left this file open for us; if it did not, the
@@ -166,7 +166,7 @@ impl Board {
         ChildPolicy::from_number(self.words[POLICY].load(Relaxed) as i32)
     }
 
-    /// To how many CPUs the children are restricted, 0 for no restriction.
+    /// Number of CPUs that the children are restricted to, 0 for no restriction.
     pub fn pin(&self) -> u32 {
         self.words[PIN].load(Relaxed) as u32
     }
@@ -191,8 +191,8 @@ impl Board {
         self.words[ERROR].load(Relaxed)
     }
 
-    /// Says why the dispatcher or its helper gives up. What was said first
-    /// stays: the rest follows from it.
+    /// Writes why the dispatcher or its helper gives up. The first reason stays:
+    /// later ones follow from it.
     pub fn set_error(&self, error: u64) {
         let _ = self.words[ERROR].compare_exchange(0, error, Relaxed, Relaxed);
     }
@@ -202,7 +202,7 @@ impl Board {
         nonzero(self.get(PEER)).map(|fd| fd as RawFd)
     }
 
-    /// How many sandboxes of each function are started before the replay; none
+    /// How many sandboxes of each function are started before the replay; `None`
     /// if each invocation is a process.
     pub fn prestart(&self) -> Option<u32> {
         nonzero(self.get(PRESTART)).map(|count| (count - 1) as u32)
@@ -213,12 +213,12 @@ impl Board {
         self.get(READY)
     }
 
-    /// Said by each sandbox before it accepts its first request.
+    /// Counts a sandbox that is about to accept its first request; called by each.
     pub fn add_ready(&self) {
         self.words[READY].fetch_add(1, Relaxed);
     }
 
-    /// What was counted of the sandboxes.
+    /// The counters of the sandboxes.
     pub fn pool(&self) -> PoolCounts {
         PoolCounts {
             prestarted: self.get(PRESTARTED),
@@ -234,7 +234,7 @@ impl Board {
         self.set(DIED, counts.died);
     }
 
-    /// The kinds of work that there are in the invocations, each once.
+    /// The kinds of work of the invocations, each once.
     pub fn works(&self) -> Vec<Work> {
         let mut phases = Vec::new();
         let mut found = Vec::new();
@@ -276,7 +276,7 @@ fn nonzero(ns: u64) -> Option<u64> {
     (ns != 0).then_some(ns)
 }
 
-/// What was counted of the sandboxes of a replay.
+/// The counters of the sandboxes of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounts {
     /// How many were started before the replay.

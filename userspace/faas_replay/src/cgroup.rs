@@ -20,19 +20,19 @@ const PERIOD_US: u64 = 100_000;
 const REMOVAL_NS: u64 = 10_000_000_000;
 const PAUSE_NS: u64 = 5_000_000;
 
-/// What every sandbox gets.
+/// The limits of each sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// `cpu.weight`: 1 to 10000, usually 100.
     pub weight: u32,
     /// Most CPU time, in per cent of one CPU; none is no limit.
     pub quota_percent: Option<u32>,
-    /// How they stand to each other.
+    /// The layout of the cgroups.
     pub layout: Layout,
 }
 
 impl Limits {
-    /// What to write to `cpu.max`.
+    /// The content of `cpu.max`.
     fn max(self) -> Option<String> {
         let percent = self.quota_percent?;
         Some(format!(
@@ -42,15 +42,15 @@ impl Limits {
     }
 }
 
-/// How the cgroups of sandboxes stand to each other.
+/// The layout of the sandboxes' cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
-    /// All side by side, as container engines and Kubernetes have them: a fair
-    /// scheduler shares the CPUs between sandboxes
+    /// All side by side, as in container engines and Kubernetes: a fair scheduler
+    /// shares the CPUs between sandboxes.
     Flat,
     /// Those of a function in a cgroup of the function: a fair scheduler shares
-    /// the CPUs between functions first, which favours those with few requests
-    /// under way
+    /// the CPUs between functions first, which favours functions with few
+    /// concurrent requests.
     Nested,
 }
 
@@ -61,7 +61,8 @@ pub struct Cgroups {
     limits: Limits,
     /// The folders of the functions, by number.
     folders: Vec<String>,
-    /// The root, if the CPU controller was off below it and is to be so again.
+    /// The root, if the CPU controller was off below it and has to be switched off
+    /// again.
     switched_on_at: Option<PathBuf>,
 }
 
@@ -70,7 +71,7 @@ impl Cgroups {
     ///
     /// # Errors
     /// If there is no hierarchy of version 2, it has no CPU controller, or it
-    /// cannot be written. Nothing stays behind then.
+    /// cannot be written. Then no folder is left behind.
     pub fn set_up(functions: &[String], limits: Limits) -> Result<Self> {
         let root = root()?;
         let mut new = Self {
@@ -87,8 +88,7 @@ impl Cgroups {
         Ok(new)
     }
 
-    /// Removes what an earlier replay may have left; another that is under way
-    /// is an error.
+    /// Removes the remains of an earlier replay; a replay in progress is an error.
     fn check_unused(&self) -> Result<()> {
         let events = fs::read_to_string(self.base.join("cgroup.events")).unwrap_or_default();
         if events.lines().any(|line| line == "populated 1") {
@@ -135,8 +135,8 @@ impl Cgroups {
         made().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// Ends what runs in these cgroups and removes them. That they are gone
-    /// already is no error.
+    /// Kills the processes in these cgroups and removes them. Missing cgroups are no
+    /// error.
     ///
     /// # Errors
     /// If they cannot be removed.
@@ -200,7 +200,7 @@ fn switch(path: &Path, what: &str) -> Result<()> {
     fs::write(&file, what).with_context(|| format!("cannot write {what} to {}", file.display()))
 }
 
-/// Removes `path` with what is below it, as soon as what ran there is gone.
+/// Removes `path` with its subfolders, as soon as their processes are gone.
 fn remove_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

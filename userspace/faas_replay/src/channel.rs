@@ -45,7 +45,7 @@ pub enum Received {
     Message(usize, Option<OwnedFd>),
     /// Nothing yet.
     Nothing,
-    /// Nobody is left to send anything.
+    /// The last sender is gone.
     End,
 }
 

@@ -1,13 +1,13 @@
-//! What the process of one invocation does. It was forked without exec.
+//! The process of one invocation, forked without exec.
 
 use super::board::Slot;
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::work::Worker;
 use faas_data::trace::Phase;
 
-/// Ends the process when dropped, which must happen only when what it guards
-/// has panicked: without it a panic would go on in the frames of the process
-/// that this one was forked from, and run what that has to run at its end.
+/// Ends the process when dropped, which must happen in a panic only: otherwise the
+/// panic would unwind into the frames of the parent process, and run its
+/// destructors.
 #[derive(Debug)]
 pub struct EndOnPanic;
 
@@ -26,11 +26,11 @@ pub fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Serves one invocation and exits: with 0, or with the errno of what failed.
+/// Serves one invocation and exits: with 0, or with the errno of a failed call.
 ///
 /// The demand of the `cpu` phases is reckoned on the thread's CPU clock, which
-/// began at 0 with the fork: what the process needs to get going counts as a
-/// part of the demand, its exit (some tens of microseconds) comes on top.
+/// began at 0 with the fork: the start of the process counts as a part of the
+/// demand, its exit (some tens of microseconds) comes on top.
 ///
 /// Its run-queue wait is what remains of its time. The kernel's own counter
 /// says the same, but looking it up in a process that has never done so costs
@@ -47,8 +47,8 @@ pub fn serve(slot: Slot<'_>, phases: &[Phase], worker: &mut Worker) -> ! {
 }
 
 /// Serves one invocation in a process that has served others, and returns 0 or
-/// the errno of what failed. `begun_ns` is what the thread's CPU clock showed
-/// when its request came: reading that counts as a part of the demand.
+/// the errno of a failed call. `begun_ns` is the thread's CPU time when its
+/// request came: reading the request counts as a part of the demand.
 pub fn serve_warm(slot: Slot<'_>, phases: &[Phase], worker: &mut Worker, begun_ns: u64) -> i32 {
     let outcome = worker.serve(phases, begun_ns);
     slot.set_end_ns(monotonic_ns());

@@ -3,8 +3,8 @@
 //! It runs under SCHED_FIFO above everything that is measured and sleeps to
 //! absolute times.
 //!
-//! One thing can still delay it: where the children are real-time tasks as
-//! well, the kernel's fair server gives ordinary tasks that starve up to 50 ms
+//! One mechanism can still delay it: if the children are real-time tasks too,
+//! the kernel's fair server gives ordinary tasks that starve up to 50 ms
 //! of each second, above every SCHED_FIFO priority. A busy background task then
 //! shows in the summary's `arrival_lag_ms`.
 
@@ -41,7 +41,7 @@ pub fn main(board: &str) -> ExitCode {
 }
 
 fn dispatch(board: &Board) -> Result<(), Failure> {
-    // Nobody would read what it measures for a supervisor that is gone.
+    // Without the supervisor its measurements would be lost.
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_file_limit();
     pin(board.pin()).map_err(|errno| (STEP_PIN, errno))?;

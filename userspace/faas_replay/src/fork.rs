@@ -11,8 +11,8 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 /// The C library's `fork` does more in the child, and every page that it
 /// touches there is a page fault: measured on emulated CPUs, it makes the
 /// child start 200 us later and doubles the CPU time that it has used by its
-/// exit. What it would bring up to date (locks of other threads, the cached
-/// thread id) our children do not use.
+/// exit. Our children do not use what it updates (locks of other threads, the
+/// cached thread id).
 ///
 /// A child that shares our memory (`CLONE_VM`) would start sooner still. But a
 /// function has an address space of its own, and switching between those is
@@ -26,7 +26,7 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 pub fn fork() -> Result<libc::pid_t, Errno> {
     let flags = libc::c_long::from(libc::SIGCHLD);
     let zero: libc::c_long = 0;
-    // SAFETY: without a stack of its own the child goes on in a copy of ours,
+    // SAFETY: without a stack of its own the child continues in a copy of ours,
     // as with fork. This process has a single thread, so nothing that the
     // child uses can be locked or half changed; it exits without unwinding.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, zero, zero, zero, zero) };

@@ -1,5 +1,5 @@
-//! What the supervisor starts and makes for a replay beside the dispatcher,
-//! and ends and removes after it, whatever came of it.
+//! The helper processes, folder and cgroups of a replay: the supervisor makes them,
+//! and removes them afterwards in any case.
 
 use super::cgroup::Cgroups;
 use super::keeper::Plan;
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Starts this program again as the process that `arguments` make of it, with
-/// `stdin` as its standard input, in `folder`.
+/// Starts this program again with `arguments`, which give its role, with `stdin` as
+/// its standard input, in `folder`.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -31,8 +31,8 @@ pub fn spawn(arguments: &[&str], stdin: Option<OwnedFd>, folder: Option<&Path>) 
     Ok(command.spawn()?)
 }
 
-/// Helper processes and places of a replay. What is dropped without
-/// [`Helpers::end`] is ended and removed all the same.
+/// Helper processes, folder and cgroups of a replay. A drop without
+/// [`Helpers::end`] ends and removes them too.
 #[derive(Debug, Default)]
 pub struct Helpers {
     /// Where invocations work with files.
@@ -80,7 +80,7 @@ impl Helpers {
         let (orders, theirs) = channel::pair().context("cannot make a socket")?;
         let process =
             spawn(&[PEER], Some(theirs), None).context("cannot start the peer of the pipes")?;
-        // What is started from now on may keep it.
+        // Processes started from now on inherit it.
         fcntl(&orders, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot share a socket")?;
         self.peer = Some(Peer { process, orders });
         Ok(())
@@ -114,8 +114,8 @@ impl Helpers {
         Ok(ours)
     }
 
-    /// Waits for the helpers, which end when the dispatcher has, and removes
-    /// what was made.
+    /// Waits for the helpers, which end after the dispatcher, and removes folder and
+    /// cgroups.
     ///
     /// # Errors
     /// If a helper failed, or something cannot be removed.
@@ -156,7 +156,7 @@ impl Helpers {
 
 impl Drop for Helpers {
     fn drop(&mut self) {
-        // Whoever drops it unended has an error of its own to tell.
+        // After a drop without end() the caller reports an error of its own.
         let _ = self.end();
     }
 }

@@ -1,10 +1,9 @@
-//! The process that starts sandboxes, so that the dispatcher need not.
+//! The process that starts sandboxes on behalf of the dispatcher.
 //!
 //! The dispatcher sends it a number, a function and a listening socket; it
 //! forks the sandbox, in a cgroup of its own if asked to, and tells how a
-//! sandbox has ended. When the dispatcher is gone, for whatever reason, it
-//! ends all sandboxes and removes their cgroups: signals from the terminal do
-//! not keep it from that.
+//! sandbox has ended. When the dispatcher is gone, for any reason, it ends all
+//! sandboxes and removes their cgroups; signals from the terminal do not stop it.
 
 use super::board::{Board, State};
 use super::cgroup::Cgroups;
@@ -31,12 +30,12 @@ use std::process::ExitCode;
 /// Signals that a terminal or a user sends to the whole replay.
 const IGNORED: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// What the keeper must know beside the board.
+/// The keeper's parameters that are not on the board.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The functions' names, by number.
     pub functions: Vec<String>,
-    /// Where sandboxes get a cgroup of their own.
+    /// The cgroups of the sandboxes, if they have any.
     pub cgroups: Option<Cgroups>,
     /// Whether sandboxes fork for each request.
     pub forks: bool,
@@ -125,7 +124,7 @@ pub fn main(board: &str, plan: &str) -> ExitCode {
 fn inherited_plan(plan: &str) -> Option<Plan> {
     let fd = plan.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
     // SAFETY: the supervisor left this file open for us, and nothing else here
-    // knows of it.
+    // uses it.
     let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     serde_json::from_reader(file).ok()
 }
@@ -189,7 +188,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Takes the orders that are there; false when there will be none.
+    /// Takes the waiting orders; false when there will be no more.
     fn take(&mut self, orders: BorrowedFd<'_>) -> Result<bool, Failure> {
         let mut buffer = [0; Start::BYTES];
         loop {
@@ -208,7 +207,7 @@ impl<'a> Keeper<'a> {
                         }
                     };
                 }
-                // A socket that did not come through for want of open files.
+                // The socket was lost: too many open files.
                 Received::Message(..) => {
                     let state = State::NotForked(Errno::EMFILE as u32);
                     if !tell(orders, Start::unpack(buffer).number, state)? {

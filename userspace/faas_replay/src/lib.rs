@@ -45,15 +45,15 @@ use std::os::fd::AsRawFd;
 use std::process::{Child, ExitCode};
 use std::time::Duration;
 
-/// What a replay measured.
+/// The measurements of a replay.
 #[derive(Debug, Default)]
 pub struct Measured {
     /// One record for each invocation, in the order of the trace.
     pub records: Vec<Record>,
-    /// How late each was forked or its request sent, in nanoseconds; not for
-    /// those for which that failed.
+    /// How late each was forked or its request sent, in nanoseconds, without those
+    /// for which that failed.
     pub lag_ns: Vec<u64>,
-    /// What was counted of the sandboxes, if there were any.
+    /// The counters of the sandboxes, if there were any.
     pub pool: PoolCounts,
     /// When the trace's time began, by the monotonic clock, in nanoseconds.
     pub origin_ns: u64,
@@ -84,8 +84,8 @@ pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
 /// that are complete, if it is given.
 ///
 /// # Errors
-/// If what it needs cannot be made, or if the dispatcher or its helpers cannot
-/// be started or do not come to their end.
+/// If the board, a folder or a socket cannot be made, or if the dispatcher or its
+/// helpers cannot be started or fail.
 pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> Result<Measured> {
     let pipes = |phase| {
         matches!(
@@ -169,7 +169,7 @@ fn wait(
     progress: Option<&dyn Fn(u64)>,
 ) -> Result<std::process::ExitStatus> {
     let Some(progress) = progress else {
-        // Nobody looks: do not disturb the measurement by waking up.
+        // No progress is shown: do not disturb the measurement by wake-ups.
         return dispatcher.wait().context("cannot wait for the dispatcher");
     };
     loop {

@@ -1,4 +1,4 @@
-//! What the kernel counts for a process.
+//! The kernel's counters of a process.
 
 use nix::sys::resource::{getrusage, Usage as Rusage, UsageWho};
 use std::fs::File;
@@ -16,12 +16,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What the calling process has used so far; nothing if it cannot be told.
+    /// The usage of the calling process so far; `None` if it is unknown.
     pub fn own() -> Self {
         getrusage(UsageWho::RUSAGE_SELF).map_or_else(|_| Self::default(), Self::from)
     }
 
-    /// What came on top since `before`.
+    /// The usage since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             cpu_us: self.cpu_us.saturating_sub(before.cpu_us),
@@ -71,7 +71,7 @@ fn parse(text: &[u8]) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Measures what a process uses from one lap to the next.
+/// Measures the usage of a process from one lap to the next.
 #[derive(Debug)]
 pub struct Meter {
     wait: Option<RunQueueWait>,
@@ -90,7 +90,7 @@ impl Meter {
         }
     }
 
-    /// What was used since the last lap, and the nanoseconds on the run queue.
+    /// The usage since the last lap, and the nanoseconds on the run queue.
     pub fn lap(&mut self) -> (Usage, Option<u64>) {
         let usage = Usage::own();
         let wait_ns = self.wait.as_ref().and_then(RunQueueWait::ns);

@@ -1,6 +1,6 @@
 //! The other end of the pipes that invocations block on: a process that writes
-//! to each of them when its time has come, like a service that answers. What it is asked
-//! is in [`crate::work::pipe`].
+//! to each of them when its time has come, like a service that answers. The orders
+//! are defined in [`crate::work::pipe`].
 
 use super::realtime::{become_helper, raise_file_limit};
 use crate::channel::{receive, Received};
@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs the peer on its standard input, a socket, until nobody is left who
-/// could send it anything. Returns its exit code.
+/// Runs the peer on its standard input, a socket, until the last sender is gone.
+/// Returns its exit code.
 pub fn main() -> ExitCode {
     raise_file_limit();
     let prepared = become_helper();
@@ -56,13 +56,13 @@ impl Peer {
             if time_ns > now_ns {
                 return Some(time_ns - now_ns);
             }
-            // Whoever waited may be gone.
+            // The reader may be gone.
             let _ = nix::unistd::write(next.remove(), b"!");
         }
         None
     }
 
-    /// Takes the orders that are there; false when there will be none.
+    /// Takes the waiting orders; false when there will be no more.
     fn take(&mut self, orders: BorrowedFd<'_>) -> Result<bool, Errno> {
         let mut buffer = [0; 8];
         loop {
@@ -72,7 +72,7 @@ impl Peer {
                     self.waiting.insert(key, pipe);
                     self.received += 1;
                 }
-                // Without its pipe nobody waits for an answer.
+                // Without the pipe there is no reader to answer.
                 Received::Message(..) => {}
                 Received::Nothing => return Ok(true),
                 Received::End => return Ok(false),

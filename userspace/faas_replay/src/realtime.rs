@@ -6,12 +6,12 @@ use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::unistd::Pid;
 use std::fmt;
 
-/// Real-time priority of the dispatcher: above the children of every row, so
-/// that no scheduler under test can delay an arrival.
+/// Real-time priority of the dispatcher: above the children of every row, so no
+/// scheduler under test can delay an arrival.
 pub const DISPATCHER_PRIORITY: i32 = 50;
 
 /// Real-time priority of the processes that help it: below the dispatcher, and
-/// above the children as well.
+/// above the children.
 pub const HELPER_PRIORITY: i32 = DISPATCHER_PRIORITY - 1;
 
 /// What to do if real-time priority is refused.
@@ -73,7 +73,7 @@ impl fmt::Display for ChildPolicy {
     }
 }
 
-/// Gives the calling thread the dispatcher's priority. What it forks starts
+/// Gives the calling thread the dispatcher's priority. Its children start
 /// with SCHED_NORMAL.
 ///
 /// # Errors
@@ -83,7 +83,7 @@ pub fn become_dispatcher() -> Result<(), Errno> {
     set(0, policy, DISPATCHER_PRIORITY)
 }
 
-/// Gives the calling thread a helper's priority. What it forks starts with
+/// Gives the calling thread a helper's priority. Its children start with
 /// SCHED_NORMAL.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ pub fn become_helper() -> Result<(), Errno> {
     set(0, policy, HELPER_PRIORITY)
 }
 
-/// Restricts this process, and what it forks, to the first `cpus` of the CPUs
+/// Restricts this process and its children to the first `cpus` of the CPUs
 /// that it may use; 0 is no restriction.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ pub fn pin(cpus: u32) -> Result<(), Errno> {
 }
 
 /// Allows this process as many open files as it can be allowed: it needs one
-/// for each request under way. Fewer are no error before they are used up.
+/// for each request in progress. A lower limit is no error until it is reached.
 pub fn raise_file_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);

@@ -1,5 +1,4 @@
-//! What a warm sandbox does: accepts a request, serves it, answers, and
-//! accepts the next.
+//! A warm sandbox: accepts a request, serves it, answers, and accepts the next.
 
 use super::board::{Board, Slot, State};
 use super::child::{self, exit, EndOnPanic};
@@ -15,8 +14,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The exit code of a sandbox that can go on no longer, for example because it
-/// can open no more files.
+/// The exit code of a sandbox that cannot continue, for example because it has too
+/// many open files.
 const GIVEN_UP: i32 = 71;
 
 /// One process that serves the requests of one function.
@@ -26,7 +25,7 @@ pub struct Sandbox<'a> {
     pub board: &'a Board,
     /// The socket that it listens on.
     pub listener: OwnedFd,
-    /// What does the work.
+    /// The worker.
     pub worker: Worker,
     /// Whether each request is served by a process forked for it.
     pub forks: bool,
@@ -49,7 +48,7 @@ impl Sandbox<'_> {
     /// Serves the next request. A request is the id of an invocation, the
     /// answer is the state that it ended in, as a number.
     fn request(&mut self, phases: &mut Vec<Phase>, meter: &mut Meter) -> std::io::Result<()> {
-        // What answering the last one took is nobody's.
+        // The cost of the last answer belongs to no invocation.
         meter.lap();
         let mut connection = self.accept()?;
         let (start_ns, begun_ns) = (monotonic_ns(), thread_cpu_ns());

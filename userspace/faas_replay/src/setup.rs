@@ -1,4 +1,4 @@
-//! How to replay a trace, and what the processes of a replay are called.
+//! How to replay a trace, and the names of the processes of a replay.
 
 use super::cgroup::Limits;
 use super::realtime::ChildPolicy;
@@ -37,18 +37,18 @@ pub struct Warm {
 /// How to replay a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// The scheduling policy of what serves invocations.
+    /// The scheduling policy of the processes that serve invocations.
     pub policy: ChildPolicy,
-    /// Number of CPUs to restrict it to, 0 for all.
+    /// Number of CPUs to restrict them to, 0 for all.
     pub pin: u32,
     /// What serves invocations.
     pub sandboxes: Sandboxes,
-    /// What phases do where the trace leaves it open.
+    /// The kinds of phases for which the trace names none.
     pub defaults: Defaults,
 }
 
 impl Setup {
-    /// How warm sandboxes are made, if there are to be any.
+    /// How warm sandboxes are made, if there are any.
     pub fn warm(&self) -> Option<Warm> {
         match self.sandboxes {
             Sandboxes::Process => None,
@@ -56,7 +56,7 @@ impl Setup {
         }
     }
 
-    /// Whether any phase is one for which `wanted` says so.
+    /// Whether `wanted` holds for any phase.
     pub fn any(&self, trace: &Trace, wanted: impl Fn(Phase) -> bool) -> bool {
         let phases = trace.invocations.iter().flat_map(|one| &one.phases);
         phases.copied().any(|phase| wanted(self.decide(phase)))

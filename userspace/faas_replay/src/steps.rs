@@ -1,12 +1,12 @@
-//! What dispatcher and helpers may fail at, as they write it on the board.
+//! The steps at which dispatcher and helpers may fail, as numbers on the board.
 
 use super::realtime::HOW_TO_PERMIT;
 use nix::errno::Errno;
 
-/// Collecting what has ended must be over this long before the next arrival.
+/// Ended processes are collected until this long before the next arrival.
 pub const MARGIN_NS: u64 = 300_000;
 
-/// What could not be done, one of the steps below, and why.
+/// The step below that failed, and why.
 pub type Failure = (u64, Errno);
 
 /// Taking real-time priority.
@@ -26,7 +26,7 @@ pub const STEP_PRESTART: u64 = 7;
 /// Waiting until they accept requests.
 pub const STEP_READY: u64 = 8;
 
-/// What an error on the board means, in one sentence.
+/// An error on the board in one sentence.
 pub fn explain(error: u64) -> Option<String> {
     let errno = Errno::from_raw(error as i32);
     Some(match error >> 32 {
@@ -41,7 +41,7 @@ pub fn explain(error: u64) -> Option<String> {
             "cannot start a sandbox before the replay: {errno}; a smaller --prestart needs fewer \
              processes, memory and files"
         ),
-        STEP_READY => format!("the sandboxes did not get ready to accept requests: {errno}"),
+        STEP_READY => format!("the sandboxes did not become ready to accept requests: {errno}"),
         step => format!("step {step} failed: {errno}"),
     })
 }

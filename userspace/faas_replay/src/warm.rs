@@ -5,8 +5,8 @@
 //! listening socket of a new sandbox itself, so the request that needs one is
 //! in its queue before the sandbox has begun to run. Answers are taken after
 //! an invocation has been handed over, or before if there is no idle sandbox
-//! for it, not when they come: until then nobody needs to know, and waking up
-//! for each would preempt what is measured.
+//! for it, not when they come: nothing depends on them until then, and a wake-up for
+//! each would preempt the sandboxes that are measured.
 
 use super::board::{Board, PoolCounts, State};
 use super::keeper::{Ended, Start};
@@ -25,13 +25,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 /// How long the sandboxes may take to get ready before the replay.
 const READY_NS: u64 = 60_000_000_000;
 
-/// How often to look whether they are, or whether the keeper has room again.
+/// Time between two checks whether they are ready, or the keeper has room again.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// What stands for the keeper among the events; others are sandboxes.
+/// The keeper's number among the events; others are sandboxes.
 const KEEPER: u64 = u64::MAX;
 
-/// What a sandbox is doing.
+/// The state of a sandbox.
 #[derive(Debug)]
 enum Place {
     /// It waits for a request, or will when it has started.
@@ -40,7 +40,7 @@ enum Place {
     Busy { id: usize, connection: OwnedFd },
     /// It hung up on this invocation; the keeper will say why.
     Lost { id: usize },
-    /// It is not there any more.
+    /// It no longer exists.
     Dead,
 }
 
@@ -61,12 +61,12 @@ pub struct Pool<'a> {
     sandboxes: Vec<Sandbox>,
     /// Idle sandboxes of each function, the one used last at the end.
     idle: Vec<Vec<u32>>,
-    /// Sandboxes that the keeper has had no room to hear of.
+    /// Sandboxes whose orders the keeper has no room for yet.
     unsent: VecDeque<(Start, OwnedFd)>,
-    /// Invocations under way.
+    /// Invocations in progress.
     open: usize,
     counts: PoolCounts,
-    /// Why the last sandbox that could not be started could not.
+    /// Why the last attempt to start a sandbox failed.
     last_errno: Option<Errno>,
 }
 
@@ -96,8 +96,8 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// Has `count` sandboxes of each function started, though not more than it
-    /// has invocations, and waits until they accept requests.
+    /// Has `count` sandboxes of each function started, at most as many as it has
+    /// invocations, and waits until they accept requests.
     ///
     /// # Errors
     /// If that fails.
@@ -155,7 +155,7 @@ impl<'a> Pool<'a> {
         }
         while self.open > 0 {
             self.flush()?;
-            // A sandbox that the keeper has not heard of cannot answer.
+            // A sandbox that is not ordered yet cannot answer.
             let forever = self.unsent.is_empty();
             self.collect(if forever { -1 } else { 1 })?;
         }
@@ -291,8 +291,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Takes leave of a sandbox that has ended. What it was serving has failed,
-    /// unless it had answered; another takes its place.
+    /// Removes a sandbox that has ended. Its invocation has failed, unless it had
+    /// answered; another sandbox takes its place.
     fn bury(&mut self, ended: Ended) {
         self.take_answer(ended.number);
         let sandbox = &mut self.sandboxes[ended.number as usize];
@@ -307,7 +307,7 @@ impl<'a> Pool<'a> {
         if let State::NotForked(errno) = ended.state {
             self.last_errno = Some(Errno::from_raw(errno as i32));
         }
-        // One that never had a request would only be replaced by its like.
+        // If it never had a request, its replacement would end likewise.
         if used && !matches!(ended.state, State::NotForked(_)) {
             if let Ok(number) = self.grow(function) {
                 self.idle[function as usize].insert(0, number);
@@ -321,7 +321,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// How an invocation ended whose sandbox ended like this before it answered.
+/// The state of an invocation whose sandbox ended like this before it answered.
 fn failure(state: State) -> State {
     match state {
         State::Exited(0) => State::Exited(1),

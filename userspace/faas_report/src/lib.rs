@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// Columns of text on the terminal.
 const COLUMNS: usize = 80;
 
-/// More rows than this are compared one by one on the page only: the terminal
-/// has the table and the paragraph.
+/// With more rows than this, only the page compares each row with the baseline in
+/// words; the terminal has the table and the paragraph.
 const SAID_ON_TERMINAL: usize = 4;
 
 /// The summaries of several runs and the one that the others are compared with.
@@ -33,7 +33,7 @@ pub struct Comparison {
     pub baseline: Option<usize>,
 }
 
-/// Something in which rows should not differ.
+/// An aspect in which rows should not differ.
 struct Aspect {
     name: &'static str,
     of: fn(&Summary) -> String,
@@ -96,8 +96,8 @@ impl Comparison {
         there && measured && !row.is_simulated() && self.differs(index).is_empty()
     }
 
-    /// In what a row differs from the baseline (without one, from the first
-    /// row) besides the scheduler.
+    /// The aspects, other than the scheduler, in which a row differs from the
+    /// baseline (without one, from the first row).
     pub fn differs(&self, index: usize) -> Vec<&'static str> {
         let row = &self.rows[index];
         let aspects = ASPECTS.iter().filter(|aspect| {
@@ -113,9 +113,9 @@ impl Comparison {
         base.or_else(|| self.rows.iter().find(|row| aspect.has(row)))
     }
 
-    /// In what the rows differ besides the scheduler, if they do: then the
-    /// comparison says little about schedulers. Simulated rows have no kernel
-    /// and no machine to differ in.
+    /// The aspects, other than the scheduler, in which the rows differ. If there are
+    /// any, the comparison says little about schedulers. Simulated rows have no
+    /// kernel and no machine.
     pub fn mismatch(&self) -> Option<String> {
         let what: Vec<String> = ASPECTS
             .iter()
@@ -148,7 +148,7 @@ impl Aspect {
     }
 }
 
-/// What a row is called: its scheduler's name, marked if it is simulated.
+/// A row's name: that of its scheduler, marked if it is simulated.
 pub fn label(row: &Summary) -> String {
     let name = &row.scheduler.name;
     if row.is_simulated() {
@@ -222,12 +222,12 @@ fn read_all(summaries: &[PathBuf], own: &Path) -> Result<Vec<Summary>> {
     let paths = summaries.iter().filter(|path| !same(path));
     let rows: Vec<Summary> = paths.map(|path| json::read(path)).collect::<Result<_>>()?;
     if rows.is_empty() {
-        bail!("there is no summary to report on besides {}", own.display());
+        bail!("there is no summary to report on except {}", own.display());
     }
     Ok(rows)
 }
 
-/// What a terminal shows.
+/// The text for a terminal.
 fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n", table::terminal(comparison));
     let mut paragraphs = vec![words::reading(comparison).join(" ")];

@@ -1,9 +1,9 @@
-//! What each scheduler looks like: colour, kind of line and kind of mark.
+//! The look of each scheduler: colour, kind of line and kind of mark.
 //!
-//! Names decide: the same scheduler has the same colour in every report. The
-//! colours are told apart by those who do not see all of them, too; with many
-//! rows lines and marks tell the rest. Variants of one scheduler, such as
-//! `scx_sfs+fast`, share its colour.
+//! The name decides: a scheduler has the same colour in every report and figure.
+//! The colours differ for the colour-blind too; with many rows, lines and marks
+//! distinguish the rest. Variants of one scheduler, such as `scx_sfs+fast`, share its
+//! colour.
 
 use super::Comparison;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ const DASHES: [&str; 4] = ["none", "7 3", "2 3", "9 3 2 3"];
 /// The number of kinds of marks.
 const MARKS: usize = 6;
 
-/// The schedulers that we know: name, colour, kind of line and of mark.
+/// Known schedulers: name, colour, kind of line and of mark.
 const KNOWN: [(&str, usize, usize, usize); 20] = [
     ("eevdf", 0, 0, 0),
     ("batch", 0, 1, 3),
@@ -52,7 +52,7 @@ const KNOWN: [(&str, usize, usize, usize); 20] = [
     ("ideal", 7, 2, 4),
 ];
 
-/// What a row looks like.
+/// The look of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// Index of its colour.
@@ -74,7 +74,7 @@ impl Style {
                 mark: *mark,
             };
         }
-        // Grey and black are for those that stand for something.
+        // Grey and black are reserved for the kernel's default and the bounds.
         let hash = hash(base);
         Self {
             colour: 2 + hash % (COLOURS.len() - 3),
@@ -89,7 +89,7 @@ impl Style {
     }
 }
 
-/// FNV-1a, so that a name's look does not depend on a library's version.
+/// FNV-1a: a name's look does not depend on a library's version.
 fn hash(name: &str) -> usize {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(16_777_619);
     name.bytes().fold(2_166_136_261, step) as usize
@@ -195,7 +195,8 @@ pub fn pictures(dark: bool) -> String {
     css
 }
 
-/// The style of pictures in whatever light: sizes and kinds of lines.
+/// The part of the style that is the same in light and in dark: sizes and kinds of
+/// lines.
 pub fn shapes() -> String {
     let mut css = String::from(SHAPES);
     for (index, dash) in DASHES.iter().enumerate().skip(1) {

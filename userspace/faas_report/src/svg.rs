@@ -1,6 +1,6 @@
 //! Drawing: axes and the pieces of an SVG picture.
 //!
-//! Text is placed by its anchor only, so that no font has to be measured.
+//! Text is placed by its anchor only, so no font has to be measured.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ impl LogAxis {
         self.ticks_up_to(8)
     }
 
-    /// As [`Self::ticks`], but no more than `most` if fewer can do.
+    /// As [`Self::ticks`], but at most `most` where possible.
     pub fn ticks_up_to(&self, most: usize) -> Vec<f64> {
         let kinds: [(i32, &[f64]); 5] = [
             (1, &[1.0, 2.0, 5.0]),
@@ -156,14 +156,14 @@ impl LinearAxis {
     }
 }
 
-/// A picture in the making.
+/// A picture that is being drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     /// Its name: letters, digits and hyphens.
     pub name: String,
-    /// What it shows, in a few words.
+    /// The title, in a few words.
     pub title: String,
-    /// How it shows that, for those who do not see it.
+    /// A description for those who do not see it.
     pub description: String,
     width: f64,
     height: f64,
@@ -271,7 +271,7 @@ impl Picture {
         self.body.push_str("</g>\n");
     }
 
-    /// What is in it, without anything around it.
+    /// Its content, without the element `svg`.
     pub fn content(&self) -> &str {
         &self.body
     }

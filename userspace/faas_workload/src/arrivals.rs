@@ -1,9 +1,9 @@
 //! Processes of arrivals.
 //!
 //! Every invocation draws one exponential number with mean 1 from the stream
-//! that its duration comes from, whether the process needs it or not. Thus
-//! the same seed gives the same durations under any arrivals, and what a
-//! scheduler does differently is due to the arrivals alone.
+//! that its duration comes from, whether the process needs it or not. So the
+//! same seed gives the same durations under any arrivals, and differences
+//! between results are due to the arrivals alone.
 
 use super::random::Random;
 use faas_data::input::MAX_US;
@@ -26,7 +26,7 @@ pub enum Arrivals {
 ///
 /// It stays in each for an exponential time. Times are in mean gaps: a burst
 /// that lasts 20 is as long as 20 invocations take to arrive on average, at
-/// any load. (In the burst itself more arrive, that is its point.)
+/// any load. (During the burst more than 20 arrive.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
     /// Rate in a burst / rate outside, 1 or more.
@@ -113,19 +113,19 @@ pub struct Process<'a> {
     state: State,
 }
 
-/// Where a bursty process is.
+/// The state of a bursty process.
 #[derive(Debug)]
 struct State {
     random: Random,
     burst: bool,
-    /// What is left of it, in mean gaps.
+    /// Its remaining time, in mean gaps.
     left: f64,
 }
 
 impl<'a> Process<'a> {
     /// `total` arrivals, `mean_gap_us` microseconds apart on average; spikes
-    /// shorten that. What a bursty process needs beyond the numbers handed to
-    /// [`Process::next`] comes from `random`.
+    /// shorten that. A bursty process takes further random numbers, beyond those
+    /// handed to [`Process::next`], from `random`.
     pub fn new(
         arrivals: &'a Arrivals,
         spikes: Option<Spikes>,

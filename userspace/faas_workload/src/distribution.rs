@@ -2,16 +2,16 @@
 //!
 //! Table I has nothing between 346 and 1425 ms. That is where SFS puts its
 //! slice there (S = mean IAT x CPUs = mean service time / load = 386 ms at
-//! load 1.0), so that hardly any invocation is demoted shortly before it would
-//! have finished. The other distributions here have no such gap, except
+//! load 1.0), so hardly any invocation is demoted shortly before it would have
+//! finished. The other distributions here have no such gap, except
 //! [`Distribution::Bimodal`], which is one large gap.
 
 use super::random::Random;
 use super::{service_us, table1, Durations};
 use anyhow::{bail, Result};
 
-/// Smallest share of a log-normal distribution that its limits may leave: a
-/// sample outside is drawn again, and that must come to an end.
+/// Smallest share of a log-normal distribution within its limits: samples outside
+/// are redrawn, which must end.
 const MIN_INSIDE: f64 = 1e-3;
 
 /// A distribution of durations; all parameters in microseconds unless they
@@ -89,8 +89,7 @@ impl Distribution {
     }
 }
 
-/// A log-normal distribution, cut off at both ends: what is outside is drawn
-/// again.
+/// A log-normal distribution, cut off at both ends: samples outside are redrawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lognormal {
     mu: f64,
@@ -107,8 +106,8 @@ impl Lognormal {
     pub const SIGMA: f64 = 2.36;
 
     /// `mu` and `sigma` (more than 0) are mean and standard deviation of the
-    /// logarithm of the duration in seconds; what is shorter than `min_us` or
-    /// longer than `max_us` microseconds (0 and infinity: no limit) is cut off.
+    /// logarithm of the duration in seconds; durations shorter than `min_us`
+    /// or longer than `max_us` microseconds (0 and infinity: no limit) are cut off.
     ///
     /// # Errors
     /// If less than a thousandth of the distribution is within the limits.
@@ -136,7 +135,7 @@ impl Lognormal {
         below(self.deviations(self.max_us)) - below(self.deviations(self.min_us))
     }
 
-    /// Mean of what is within the limits.
+    /// Mean of the distribution within the limits.
     fn mean_us(&self) -> f64 {
         let whole = libm::exp(self.mu + self.sigma * self.sigma / 2.0) * 1e6;
         // Weighted by the durations themselves, a log-normal distribution is

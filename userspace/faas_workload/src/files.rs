@@ -5,11 +5,11 @@ use faas_data::input::{self, InputError, MAX_US};
 use faas_data::trace;
 use std::path::Path;
 
-/// What a trace's first line begins with.
+/// The start of a trace's first line.
 const TRACE: &[u8] = b"arrival_us,";
 
 /// Reads a file of times, one a line: microseconds, or a number with the unit
-/// `us`, `ms` or `s`. Empty lines and lines that begin with `#` are passed over.
+/// `us`, `ms` or `s`. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
 /// If it cannot be read, has no times, or for the first line that is not one.

@@ -24,7 +24,7 @@ pub enum Popularity {
 }
 
 impl Popularity {
-    /// What the function of this rank (from 0) weighs, of `count` functions.
+    /// The weight of the function of this rank (from 0), of `count` functions.
     fn weight(self, rank: u32, count: u32) -> f64 {
         match self {
             Self::Zipf(exponent) => libm::pow(f64::from(rank + 1), -exponent),

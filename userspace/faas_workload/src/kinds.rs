@@ -1,4 +1,4 @@
-//! Which function does what in its time.
+//! The kinds of work and of blocking of each function.
 
 use faas_data::kind::{Blocking, Work};
 use faas_data::trace::{Invocation, Phase};

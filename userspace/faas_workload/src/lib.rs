@@ -41,7 +41,7 @@ pub const MAX_SERVICE_US: u64 = 1_000_000_000_000;
 pub mod stream {
     /// Typical durations of functions.
     pub const FUNCTIONS: u64 = 1;
-    /// Who blocks, and for how long.
+    /// Which invocations block, and for how long.
     pub const IO: u64 = 2;
     /// When a burst begins and ends.
     pub const BURSTS: u64 = 3;
@@ -72,7 +72,7 @@ pub struct Amount {
     pub seed: u64,
 }
 
-/// What a workload is made of.
+/// The parts of a workload.
 #[derive(Clone)]
 pub struct Workload<'a> {
     /// The durations, and the functions that have them.
@@ -86,8 +86,8 @@ pub struct Workload<'a> {
     /// Functions whose mean service time in this workload is up to this many
     /// microseconds are latency-sensitive, the others latency-tolerant.
     pub class_split_us: Option<u64>,
-    /// Mean service time that the sample is to have, in microseconds (1 or more); by
-    /// default what it happens to be.
+    /// Mean service time to scale the sample to, in microseconds (1 or more); by
+    /// default the sample is not scaled.
     pub mean_us: Option<f64>,
 }
 
@@ -109,8 +109,7 @@ impl<'a> Workload<'a> {
     /// Arrivals are drawn at the rate load x CPUs / mean service time, and all times
     /// are then multiplied by one factor so that the sample offers that load itself.
     /// Without it 400 invocations of a skewed distribution, asked for load 1.0, offer
-    /// 0.84 to 1.23 (seeds 1 to 60), and what a scheduler does at the one says little
-    /// about the other. A single invocation, which offers no load over time, stays as drawn.
+    /// 0.84 to 1.23 (seeds 1 to 60), and results at one load say little about another. A single invocation, which offers no load over time, stays as drawn.
     ///
     /// # Errors
     /// If the spikes are larger than the workload, or if the last arrival would
@@ -123,7 +122,8 @@ impl<'a> Workload<'a> {
             );
         }
         let mut invocations = self.draw(amount);
-        // As drawn, too: what was moved to the limit is not made good again.
+        // Checked before the stretching too: it does not restore arrivals that were
+        // moved to the limit.
         let drawn_in_time = in_time(&invocations);
         if let Some(mean_us) = self.mean_us {
             scale_to_mean(&mut invocations, mean_us);
@@ -173,7 +173,7 @@ pub fn generate(durations: &impl Durations, amount: Amount) -> Vec<Invocation> {
 }
 
 /// Multiplies all arrivals by one factor, so that they offer `load` (more than
-/// 0) to `cpus` CPUs; exactly so but for the rounding to microseconds.
+/// 0) to `cpus` CPUs; exactly except for rounding to microseconds.
 /// Invocations that all arrive at once stay as they are.
 pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
     let Some(drawn) = offered_load(invocations, cpus) else {
@@ -186,8 +186,8 @@ pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
 }
 
 /// Multiplies all times of CPU and I/O by one factor, so that the mean service time
-/// becomes `mean_us` microseconds; exactly so but for the rounding to microseconds, of
-/// which each phase keeps one, and for the limit of [`MAX_SERVICE_US`].
+/// becomes `mean_us` microseconds; exactly except for rounding to microseconds (at
+/// least 1 for each phase) and the limit of [`MAX_SERVICE_US`].
 pub fn scale_to_mean(invocations: &mut [Invocation], mean_us: f64) {
     let sum: f64 = invocations.iter().map(|one| one.service_us() as f64).sum();
     let factor = mean_us * invocations.len() as f64 / sum;
@@ -233,8 +233,8 @@ fn classify(invocations: &mut [Invocation], split_us: u64) {
     }
 }
 
-/// One line on what a workload really offers: rounding to microseconds, and a
-/// trace's own arrivals, leave it a little off what was asked for.
+/// One line on what a workload really offers, which differs a little from the load
+/// asked for: times are rounded to microseconds, and a trace may keep its arrivals.
 pub fn describe(invocations: &[Invocation], cpus: u32) -> String {
     let service: u64 = invocations.iter().map(Invocation::service_us).sum();
     let first = invocations.first().map_or(0, |one| one.arrival_us);

@@ -13,8 +13,7 @@ impl Random {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// One of 2^64 streams of this seed that have nothing to do with each
-    /// other; stream 0 is the one of [`Random::new`].
+    /// One of 2^64 independent streams of this seed; stream 0 is the one of [`Random::new`].
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(stream);
@@ -32,7 +31,7 @@ impl Random {
     }
 
     /// Uniform from 0 to `count` - 1; `count` is 1 to 2^32, for which the bias
-    /// is without consequence.
+    /// is negligible.
     pub fn below(&mut self, count: usize) -> usize {
         ((self.unit() * count as f64) as usize).min(count - 1)
     }
@@ -43,8 +42,8 @@ impl Random {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// Standard normal, by Box and Muller; at most 8.6 from 0, as 53 bits say
-    /// no more about the tails.
+    /// Standard normal, by Box and Muller; at most 8.6 from 0, the limit of 53
+    /// bits.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.unit())

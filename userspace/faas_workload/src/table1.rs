@@ -23,7 +23,7 @@ pub struct Class {
     pub low_ms: f64,
     /// Longest duration in milliseconds.
     pub high_ms: f64,
-    /// Share in per cent of what all classes add up to.
+    /// Share in per cent, of the sum over all classes.
     pub share: f64,
 }
 
@@ -44,7 +44,7 @@ const fn class(low_ms: f64, high_ms: f64, share: f64) -> Class {
     }
 }
 
-/// What all shares add up to, in per cent.
+/// Sum of all shares, in per cent.
 fn total_share() -> f64 {
     CLASSES.iter().map(|class| class.share).sum()
 }

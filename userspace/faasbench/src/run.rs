@@ -1,4 +1,4 @@
-//! The `run` command: sets the scheduler up, replays, writes what came out.
+//! The `run` command: sets the scheduler up, replays, writes the result.
 
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
 use crate::waste::{Wasted, Watch};
@@ -35,9 +35,9 @@ pub struct Run {
     pub out: PathBuf,
     /// How the machine's CPUs are made, for the summary.
     pub accel: String,
-    /// What serves the invocations; none: a platform that is running already.
+    /// What serves the invocations; `None`: a platform that is running already.
     pub sandboxes: Option<Sandboxes>,
-    /// What phases do where the trace leaves it open.
+    /// The kinds of phases for which the trace names none.
     pub defaults: Defaults,
 }
 
@@ -52,7 +52,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    /// Opens them, with room for what is to be written.
+    /// Opens them, and reserves room for their content.
     fn open(run: &Run, trace: &Trace) -> Result<Self> {
         let cannot = || format!("cannot make the folder {}", run.out.display());
         std::fs::create_dir_all(&run.out).with_context(cannot)?;
@@ -73,8 +73,8 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Writes them. If that fails in spite of all, the summary goes to standard
-    /// output, so that it is not lost.
+    /// Writes them. If that fails all the same, the summary goes to standard output
+    /// and is not lost.
     fn write(self, records: &[Record], summary: &Summary) -> Result<()> {
         let text = json::to_text(summary)?;
         let csv = self.csv.commit(result::to_csv(records).as_bytes());
@@ -89,12 +89,12 @@ impl Outputs {
 
 impl Run {
     /// Runs it and writes `OUT/<name>.csv` and `OUT/<name>.json`, and for a
-    /// sched_ext scheduler what it printed in `OUT/<name>.log`.
+    /// sched_ext scheduler its output in `OUT/<name>.log`.
     ///
     /// # Errors
-    /// If anything is wrong before the replay, or the replay itself does not
-    /// come to its end. That the scheduler did not load or did not stay is no
-    /// error: see the summary's status.
+    /// If anything is wrong before the replay, or the replay is not completed. A
+    /// scheduler that did not load or did not stay is no error, see the summary's
+    /// status.
     pub fn execute(self) -> Result<Summary> {
         let trace = Trace::read(&self.trace)?;
         self.check()?;
@@ -154,8 +154,8 @@ impl Run {
         replay(trace, &setup, Some(&|done| progress.at(done)))
     }
 
-    /// What the scheduler has said of S and the mode. Its log is of its own
-    /// making: what cannot be read there is not there.
+    /// S and the mode over time, from the scheduler's log; unreadable lines are
+    /// ignored.
     fn slice(&self, measured: &Measured) -> Option<SliceLog> {
         if matches!(self.scheduler, Scheduler::Kernel(_)) || measured.records.is_empty() {
             return None;
@@ -184,7 +184,7 @@ impl Run {
     }
 }
 
-/// What the summary says of the sandboxes.
+/// The sandboxes for the summary.
 fn sandbox_info(sandboxes: Option<Sandboxes>, measured: &Measured) -> SandboxInfo {
     let Some(Sandboxes::Warm(warm)) = sandboxes else {
         let kind = sandboxes.map_or("platform", |_| "process");

@@ -59,7 +59,7 @@ fn unpack(word: u64) -> Phase {
     }
 }
 
-/// What became of an invocation.
+/// The outcome of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Its process exited with this code.
@@ -149,8 +149,8 @@ impl Slot<'_> {
     }
 
     /// For how long it was runnable without running, in nanoseconds.
-    /// For a process of its own, it is what is left of its time when what it
-    /// ran and what it blocked is taken away.
+    /// For a process of its own: its lifetime less the times that it ran and
+    /// blocked.
     pub fn wait_ns(&self) -> Option<u64> {
         let counted = nonzero(self.words[WAIT].load(Relaxed)).map(|ns| ns - 1);
         counted.or_else(|| {
@@ -160,8 +160,7 @@ impl Slot<'_> {
         })
     }
 
-    /// Since when its process has been there, on the monotonic clock; written
-    /// by who forked it.
+    /// When its process was forked, on the monotonic clock; written by the parent.
     pub fn set_runnable_ns(&self, ns: u64) {
         self.words[RUNNABLE].store(ns, Relaxed);
     }
@@ -192,12 +191,12 @@ impl Slot<'_> {
         self.words[SWITCHES].load(Relaxed) & 0xffff_ffff
     }
 
-    /// What became of it.
+    /// Its outcome.
     pub fn state(&self) -> State {
         State::unpack(self.words[STATE].load(Relaxed))
     }
 
-    /// Written by who has measured it: dispatcher or sandbox.
+    /// Written by the process that measured it: dispatcher or sandbox.
     pub fn set_usage(&self, usage: &Usage) {
         let voluntary = usage.voluntary.min(0xffff_ffff);
         let involuntary = usage.involuntary.min(0xffff_ffff);

@@ -2,9 +2,8 @@
 //!
 //! A demand is filled as the paper's durations are: with the fib(N) that takes
 //! so long on this machine, by a rate measured at start, and the rest with
-//! smaller N. So that contention does not make it longer than asked for, the
-//! recursion looks at the clock between its parts, and is given up when the
-//! time is over.
+//! smaller N. Contention must not make it longer, so the recursion looks at the
+//! clock between its parts, and is given up when the time is over.
 
 use super::pace::{LONGEST_NS, SHARE};
 use crate::clock::thread_cpu_ns;
@@ -101,7 +100,7 @@ impl<C: FnMut() -> u64, F: FnMut(u32) -> u64> Watch<C, F> {
         self.target_ns.saturating_sub(self.now_ns)
     }
 
-    /// fib(`n`), in parts that take a quarter of what is left at most; some
+    /// fib(`n`), in parts that take at most a quarter of the rest; some
     /// other number when the time is over.
     fn recur(&mut self, n: u32) -> u64 {
         if self.left_ns() == 0 {

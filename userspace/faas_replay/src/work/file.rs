@@ -2,8 +2,8 @@
 //! read as a way of blocking.
 //!
 //! Both work in the current folder, which a replay sets to one of its own, and
-//! delete what they made. What they cost is up to the file system: one in
-//! memory never makes anybody wait.
+//! delete their files. Their cost depends on the file system: one in memory never
+//! blocks.
 
 use nix::errno::Errno;
 use std::fs::{self, File};
@@ -13,13 +13,13 @@ use std::os::unix::fs::FileExt;
 /// Bytes that are written at once.
 const PIECE: usize = 4096;
 
-/// What is written.
+/// The content.
 static CONTENT: [u8; PIECE] = [b'x'; PIECE];
 
 /// Pieces of a file that is deleted again at once.
 const PIECES: u64 = 4;
 
-/// What is written before a sync, in pieces.
+/// Pieces that are written before a sync.
 const SYNCED: u64 = 16;
 
 /// The files of one process.

@@ -1,9 +1,8 @@
-//! Work: what invocations really do while they use their CPU time, and what
-//! they block in.
+//! Work: what invocations compute in their CPU time, and what they block in.
 //!
 //! The demand is always a time: a `cpu` phase is over when the thread's CPU
-//! clock says so, whatever it computes. So the kinds differ in what they do to
-//! caches, memory, kernel and branch predictor, not in how much they ask for.
+//! clock says so, whatever it computes. So the kinds differ in their effects on
+//! caches, memory, kernel and branch predictor, not in their demand.
 
 pub mod fib;
 pub mod file;
@@ -20,8 +19,8 @@ use faas_data::trace::Phase;
 use nix::errno::Errno;
 use std::os::fd::RawFd;
 
-/// Does the work of one process. What a kind needs is made when it is first
-/// used, or by [`Worker::prepare`].
+/// Does the work of one process. The data of a kind are made at its first use, or
+/// by [`Worker::prepare`].
 #[derive(Debug, Default)]
 pub struct Worker {
     fib: Option<fib::Fib>,
@@ -35,7 +34,7 @@ pub struct Worker {
     peer: Option<RawFd>,
     /// Time blocked so far.
     blocked_ns: u64,
-    /// Whether files may have made it wait besides.
+    /// Whether it may also have waited for files.
     used_files: bool,
 }
 
@@ -49,8 +48,8 @@ impl Worker {
         }
     }
 
-    /// Makes what `work` needs and what processes forked from this one can
-    /// share: measurements and word lists, but not the memory that it is about.
+    /// Makes the data of `work` that forked processes can share: measurements and
+    /// word lists, but not the memory that the work is about.
     pub fn prepare(&mut self, work: Work) {
         match work {
             Work::Fib => drop(self.fib.get_or_insert_with(fib::Fib::measure)),
@@ -61,21 +60,19 @@ impl Worker {
         }
     }
 
-    /// For how long it has blocked in all, in nanoseconds; nothing if only the
-    /// file system knows.
+    /// Total time blocked, in nanoseconds; `None` if only the file system knows.
     pub fn blocked_ns(&self) -> Option<u64> {
         (!self.used_files).then_some(self.blocked_ns)
     }
 
-    /// Goes through the phases of an invocation. `begun_ns` is what the
-    /// thread's CPU clock showed when it began: from there on its demand is
-    /// reckoned.
+    /// Executes the phases of an invocation. `begun_ns` is the thread's CPU time when
+    /// it began: its demand counts from there.
     ///
-    /// What sleeping costs is a part of the demand; what other kinds of
-    /// blocking cost comes on top, for it may be a lot.
+    /// The cost of sleeping is a part of the demand. The cost of other kinds of
+    /// blocking comes on top, because it may be large.
     ///
     /// # Errors
-    /// If files, pipes or the peer fail it.
+    /// If files, pipes or the peer fail.
     pub fn serve(&mut self, phases: &[Phase], begun_ns: u64) -> Result<(), Errno> {
         let mut demand_ns = begun_ns;
         for phase in phases {

@@ -5,7 +5,7 @@
 /// functions do not do that all the time.
 pub const LONGEST_NS: u64 = 500_000;
 
-/// Share of what is left that one stretch may take: a quarter.
+/// Share of the rest that one stretch may take: a quarter.
 pub const SHARE: u64 = 4;
 
 /// Has `rounds` compute until `clock` shows `target_ns`, as [`try_until`].
@@ -22,11 +22,11 @@ pub fn until(
     let Ok(()) = try_until(target_ns, shortest, clock, infallible);
 }
 
-/// Has `rounds` do so and so many rounds, at least `shortest` at a time, until
+/// Has `rounds` do a number of rounds, at least `shortest` at a time, until
 /// `clock` shows `target_ns`.
 ///
-/// It looks at the clock after a quarter of what is left, at the pace of the
-/// stretch before, and so gets there in ever smaller steps: the overshoot is
+/// It looks at the clock after a quarter of the rest, at the pace of the stretch
+/// before, and so approaches the target in ever smaller steps: the overshoot is
 /// one look and one shortest stretch, unless a round becomes four times slower
 /// within a stretch.
 ///
@@ -43,7 +43,7 @@ pub fn try_until<E>(
     while before < target_ns {
         rounds(count)?;
         let now = clock();
-        // What the look cost counts as computing: the pace is overestimated
+        // The cost of the look counts as computing: the pace is overestimated
         // for short stretches, which makes the next one shorter, not longer.
         let pace_ns = (now - before).max(1);
         let stretch_ns = (target_ns.saturating_sub(now) / SHARE).min(LONGEST_NS);
@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
     use std::cell::Cell;
 
-    /// What a replay of the pace on an imaginary clock came to.
+    /// The result of the pace on an imaginary clock.
     struct Trial {
         overshoot_ns: u64,
         looks: u64,

@@ -5,7 +5,7 @@
 /// divisions, a microsecond or two.
 const LIMIT: u32 = 1_000_000;
 
-/// Where a count has got to.
+/// The state of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Primes {
     tried: u32,

@@ -1,9 +1,9 @@
-//! Arithmetic in registers: as close to nothing but CPU time as it gets.
+//! Arithmetic in registers: almost nothing but CPU time.
 
 use std::hint::black_box;
 
-/// Shortest stretch in rounds: some 0.5 us, well below what a look at the
-/// clock costs.
+/// Shortest stretch in rounds: some 0.5 us, well below the cost of a look at the
+/// clock.
 pub const SHORTEST: u64 = 200;
 
 /// Computes for `count` rounds, each a few nanoseconds.

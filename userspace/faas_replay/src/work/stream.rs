@@ -6,14 +6,14 @@ use std::hint::black_box;
 /// Elements of a block, the smallest piece of work: one page of each array.
 const BLOCK: usize = 512;
 
-/// Size of the L2 cache in bytes where the machine does not say.
+/// Size of the L2 cache in bytes if it is unknown.
 const USUAL_L2: usize = 2 << 20;
 
 /// The factor of scale and triad: with sqrt(2) - 1 the values of an array are
 /// the same after each round of the four, instead of growing without limit.
 const FACTOR: f64 = std::f64::consts::SQRT_2 - 1.0;
 
-/// What is done to a block; STREAM's four, and before them the first touch.
+/// The operation on a block: STREAM's four, and before them the first touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kernel {
     Fill,
@@ -34,7 +34,7 @@ impl Kernel {
     }
 }
 
-/// The arrays, and where the computation has got to.
+/// The arrays, and the progress of the computation.
 #[derive(Debug)]
 pub struct Stream {
     a: Vec<f64>,
@@ -65,7 +65,7 @@ impl Stream {
         }
     }
 
-    /// Goes on by `count` blocks.
+    /// Computes the next `count` blocks.
     pub fn blocks(&mut self, count: u64) {
         for _ in 0..count {
             self.block();

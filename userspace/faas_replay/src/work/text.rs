@@ -1,5 +1,5 @@
-//! What many real functions do: JSON, Markdown and English text, through the
-//! crates that programs in Rust use for them, on texts that are built in.
+//! Common work of real functions: JSON, Markdown and English text, by widely used
+//! Rust crates, on built-in texts.
 
 use pulldown_cmark::{html, Options, Parser};
 use serde_json::Value;

@@ -48,7 +48,7 @@ pub fn switches(comparison: &Comparison) -> Option<Picture> {
 struct Bars {
     name: &'static str,
     title: &'static str,
-    /// What the numbers are.
+    /// The name of the numbers.
     axis: &'static str,
     /// The parts of each row: name, and CSS class of its bar.
     parts: &'static [(&'static str, &'static str)],

@@ -150,8 +150,7 @@ fn curve(
     picture.end();
 }
 
-/// The CSS class of a row's line: the baseline's is wide, and ours is what the
-/// report is about.
+/// The CSS class of a row's line: those of the baseline and of scx_sfs are wide.
 fn line(row: &Row, comparison: &Comparison) -> &'static str {
     let is_ours = row.summary.scheduler.name == "scx_sfs";
     if comparison.baseline == Some(row.index) || is_ours {

@@ -141,7 +141,7 @@ fn scheduler(label: &str) -> &str {
     label.split(" (").next().unwrap_or(label)
 }
 
-/// The CSS class of a line; ours is what the figures are about.
+/// The CSS class of a line; that of scx_sfs is wide.
 fn line(name: &str, look: Style) -> String {
     let strong = if scheduler(name) == "scx_sfs" {
         " strong"

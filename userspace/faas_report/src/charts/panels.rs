@@ -1,5 +1,5 @@
-//! Small pictures of one kind, one for each row, on the same axes: curves that
-//! would hide each other in one.
+//! Small pictures of one kind, one for each row, on the same axes: in one picture
+//! their curves would hide each other.
 
 use super::{milliseconds, range, rows, Row, WIDTH};
 use crate::style::Style;
@@ -19,13 +19,13 @@ const PANEL: f64 = WIDTH / 2.0;
 /// Columns of panels in a file of their own.
 const COLUMNS: usize = 3;
 
-/// What is less than this stands at the lower end of an axis of delays.
+/// The lower end of an axis of delays; shorter delays are drawn there.
 const LEAST_DELAY_MS: f64 = 0.1;
 
 /// One small picture for each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panels {
-    /// What all of them show.
+    /// The title of all of them.
     pub title: String,
     /// How to read them.
     pub caption: String,

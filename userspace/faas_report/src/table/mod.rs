@@ -15,7 +15,7 @@ pub use terminal::terminal;
 /// A table of the page. The first column names the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// The caption.
     pub caption: String,
     /// The heads of the columns.
     pub columns: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Table {
 pub struct Cell {
     /// The number.
     pub text: String,
-    /// What stands beside it in small print.
+    /// Small print beside the number.
     pub small: String,
     /// Whether it is the best of its column.
     pub best: bool,
@@ -45,12 +45,12 @@ impl Cell {
     }
 }
 
-/// What a column of the main table shows.
+/// A column of the main table.
 struct Column {
     head: &'static str,
     value: fn(&Summary) -> Option<f64>,
     show: fn(f64) -> String,
-    /// Whether its ratio to the baseline's stands beside it.
+    /// Whether the ratio to the baseline's is shown beside it.
     ratio: bool,
     /// Whether more is better; `None` if neither is.
     more_is_better: Option<bool>,
@@ -180,7 +180,7 @@ fn ratio_of(own: Option<f64>, base: Option<f64>) -> Option<String> {
     (base > 0.0).then(|| format!("{:.2}", own / base))
 }
 
-/// The table's first field: the row's name, and what is odd about it.
+/// The table's first field: the row's name and its marks.
 fn name(comparison: &Comparison, index: usize) -> Cell {
     Cell {
         text: label(&comparison.rows[index]),
@@ -190,7 +190,7 @@ fn name(comparison: &Comparison, index: usize) -> Cell {
     }
 }
 
-/// What is odd about a row, in a few words each.
+/// The marks of a row: unusual properties, in a few words each.
 fn odd(comparison: &Comparison, index: usize) -> Vec<String> {
     let row = &comparison.rows[index];
     let mut odd: Vec<String> = match row.scheduler.status {

@@ -1,4 +1,4 @@
-//! What the numbers say, in plain words.
+//! The comparison in words.
 
 mod reading;
 
@@ -16,13 +16,13 @@ pub fn status(status: Status) -> &'static str {
         Status::Ok => "ok",
         Status::NotLoaded => "did not load, nothing was measured",
         Status::Ejected => "gone during the replay, the rest ran under EEVDF",
-        Status::Reloaded => "loaded anew during the replay",
+        Status::Reloaded => "loaded again during the replay",
         Status::BadExit => "measured, but did not exit well",
         Status::Lost => "lost with its machine, nothing was measured",
     }
 }
 
-/// What speaks against taking the numbers as they are.
+/// Warnings about the numbers: rows that differ, troubled schedulers, late arrivals.
 pub fn warnings(comparison: &Comparison) -> Vec<String> {
     let mut warnings: Vec<String> = comparison.mismatch().into_iter().collect();
     for row in &comparison.rows {
@@ -32,7 +32,7 @@ pub fn warnings(comparison: &Comparison) -> Vec<String> {
     warnings
 }
 
-/// How each row does against the baseline, a sentence for each.
+/// A sentence for each row: how it compares with the baseline.
 pub fn comparisons(comparison: &Comparison) -> Vec<String> {
     let rows = comparison.rows.iter().enumerate();
     rows.filter(|(index, _)| comparison.baseline != Some(*index))
@@ -40,7 +40,7 @@ pub fn comparisons(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// How `row` does against `base`.
+/// How `row` compares with `base`.
 fn against(base: Option<&Summary>, row: &Summary) -> Option<String> {
     let base = base?;
     let mut parts = Vec::new();
@@ -62,7 +62,7 @@ fn against(base: Option<&Summary>, row: &Summary) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name} against {other}: {}.", parts.join("; ")))
 }
 
-/// What went wrong with `row`, if something did.
+/// The problems of `row`, if it has any.
 fn trouble(row: &Summary) -> Option<String> {
     let name = label(row);
     let mut parts = Vec::new();
@@ -81,7 +81,7 @@ fn trouble(row: &Summary) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name}: {}.", parts.join("; ")))
 }
 
-/// That the arrivals of `row` were late, if they were.
+/// The warning that arrivals of `row` were late, if they were.
 fn late(row: &Summary) -> Option<String> {
     let lag = row.arrival_lag_ms.filter(|_| row.is_late())?;
     Some(format!(

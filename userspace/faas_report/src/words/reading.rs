@@ -9,9 +9,9 @@ const BOUND: &str = "srtf";
 
 /// A measure in which one scheduler is the best.
 struct Contest {
-    /// What is compared, up to the winner's name.
+    /// The start of the sentence, up to the winner's name.
     what: &'static str,
-    /// What stands after the winner's number.
+    /// The text after the winner's number.
     unit: &'static str,
     value: fn(&Summary) -> Option<f64>,
     more_is_better: bool,
@@ -50,8 +50,8 @@ const CONTESTS: [Contest; 5] = [
     },
 ];
 
-/// The result in numbers, as sentences of one paragraph: who is best at what,
-/// by how much, what it costs, and how far that is from the bound.
+/// The result in numbers, as sentences of one paragraph: the best scheduler by each
+/// measure, its lead, its cost, and its distance from the bound.
 pub fn reading(comparison: &Comparison) -> Vec<String> {
     let mut sentences: Vec<String> = CONTESTS
         .iter()
@@ -62,7 +62,7 @@ pub fn reading(comparison: &Comparison) -> Vec<String> {
     sentences
 }
 
-/// The rows that really ran to their end, with results.
+/// The rows of schedulers that ran to the end, with results.
 fn live(comparison: &Comparison) -> Vec<(usize, &Summary)> {
     let rows = comparison.rows.iter().enumerate();
     rows.filter(|(index, _)| comparison.is_live(*index))
@@ -89,7 +89,7 @@ fn best<'a>(rows: &[(usize, &'a Summary)], contest: &Contest) -> Option<(usize, 
     })
 }
 
-/// Who has won, and how far ahead of the baseline or of the second.
+/// The winner, and its lead over the baseline or the second.
 fn won(comparison: &Comparison, contest: &Contest) -> Option<String> {
     let rows = live(comparison);
     let (index, winner, value) = best(&rows, contest)?;
@@ -117,12 +117,12 @@ fn won(comparison: &Comparison, contest: &Contest) -> Option<String> {
     Some(format!("{what} {name}, {own}{unit} ({beside})."))
 }
 
-/// A unit when it is said again.
+/// The unit of a number that is repeated.
 fn short_unit(unit: &str) -> &str {
     unit.strip_suffix(" on average").unwrap_or(unit)
 }
 
-/// What the scheduler that is best for the short ones does to the long ones.
+/// The effect on long functions of the scheduler that is best for short ones.
 fn price(comparison: &Comparison) -> Option<String> {
     let base = comparison.base()?;
     let (index, winner, _) = best(&live(comparison), &CONTESTS[0])?;
@@ -145,7 +145,8 @@ fn price(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-/// How much of what is possible for the short ones the best scheduler gains.
+/// The share of the possible gain for short functions that the best scheduler
+/// reaches.
 fn gain(comparison: &Comparison) -> Option<String> {
     let short = CONTESTS[0].value;
     let bound = comparison

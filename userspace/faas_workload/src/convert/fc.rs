@@ -3,13 +3,13 @@
 //!
 //! Each request starts a Firecracker microVM in which one of three programs
 //! runs: 0 counts the primes up to its argument, 1 writes a file of that many
-//! megabytes, 2 runs the STREAM kernel that many times. The list does not say
-//! how long that takes: the benchmark's baselines do, ten runs of each on an
-//! idle machine. The median is the service time here, all of it CPU time; of
-//! program 1 much is I/O, and of a microVM's start some.
+//! megabytes, 2 runs the STREAM kernel that many times. The list has no
+//! durations: they are in the benchmark's baselines, ten runs of each on an idle
+//! machine. The median is the service time here, all of it CPU time, although
+//! much of program 1 and some of a microVM's start is I/O.
 //!
 //! Whether a request arrives before or after its IAT cannot be told from the
-//! published results; here it is after, which moves all by less than a second.
+//! published results; here it is after, which shifts all arrivals by less than a second.
 
 use super::{Converted, Skipped};
 use crate::files::decimal;
@@ -18,7 +18,7 @@ use faas_data::input::{number, shorten, MAX_US};
 use faas_data::trace::Invocation;
 use std::collections::{BTreeMap, HashMap};
 
-/// Baselines that are there without a file: program, argument, tFC and tVM in
+/// The built-in baselines: program, argument, tFC and tVM in
 /// milliseconds.
 ///
 /// Source: medians of `CFS-baselines-poisson-50000-1hr-cpu.txt` of
@@ -57,12 +57,12 @@ pub enum Figure {
     Tvm,
 }
 
-/// What each program with each argument takes, in milliseconds.
+/// The duration of each program with each argument, in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Costs(HashMap<(u64, u64), f64>);
 
 impl Costs {
-    /// The figures that are known without a file.
+    /// The built-in figures.
     pub fn built_in(figure: Figure) -> Self {
         let cost = |(program, argument, tfc, tvm)| match figure {
             Figure::Tfc => ((program, argument), tfc),
@@ -72,7 +72,7 @@ impl Costs {
     }
 
     /// Medians of a file of baselines, `workloadID, workload argument, run, tFC,
-    /// tVM` with a header; and the lines that could not be used.
+    /// tVM` with a header; and the unusable lines.
     pub fn parse(text: &str, figure: Figure) -> (Self, Skipped) {
         let mut runs: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
         let mut skipped = Vec::new();
@@ -86,7 +86,7 @@ impl Costs {
         (Self(medians.collect()), skipped)
     }
 
-    /// Whether nothing is known.
+    /// Whether it has no figures.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,8 +119,7 @@ fn median(mut all: Vec<f64>) -> f64 {
     }
 }
 
-/// Converts the first `first` requests of a list that can be used; service
-/// times are multiplied by `scale`.
+/// Converts the first `first` usable requests of a list; service times are multiplied by `scale`.
 pub fn convert(text: &str, costs: &Costs, scale: f64, first: usize) -> Converted {
     let mut converted = Converted::default();
     let mut now_us = 0.0;
@@ -139,8 +138,8 @@ pub fn convert(text: &str, costs: &Costs, scale: f64, first: usize) -> Converted
     converted
 }
 
-/// Moves `now_us` on by the line's IAT as soon as that is known: requests
-/// behind one that cannot be used arrive when they would have.
+/// Advances `now_us` by the line's IAT as soon as that is known, so requests after
+/// an unusable one arrive at their own times.
 fn request(line: &str, costs: &Costs, scale: f64, now_us: &mut f64) -> Result<Invocation, String> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let [program, argument, iat] = fields[..] else {
@@ -179,7 +178,7 @@ mod tests {
     use std::process::Command;
 
     proptest! {
-        /// Nothing panics, and what is converted is a trace.
+        /// Nothing panics, and the result is a trace.
         #[test]
         fn any_text_gives_a_trace_or_nothing(
             text in "([0-9x]{1,2}, (1000000|20|[0-9a]{1,9}), [0-9.e-]{1,9} ?\n|.{0,9}\n?){0,20}",

@@ -1,4 +1,4 @@
-//! Converters: traces from the workloads of others.
+//! Converters: traces from published workloads of others.
 
 pub mod azure;
 pub mod fc;
@@ -6,23 +6,23 @@ pub mod sfs;
 
 use faas_data::trace::Invocation;
 
-/// What could not be used: line number, from 1, and why.
+/// Unusable lines: number, from 1, and reason.
 pub type Skipped = Vec<(usize, String)>;
 
-/// What a converter made of a file.
+/// The result of a conversion.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// The invocations, sorted by arrival.
     pub invocations: Vec<Invocation>,
-    /// What could not be used.
+    /// The unusable lines.
     pub skipped: Skipped,
-    /// Rows that stood behind a later arrival and were sorted in.
+    /// Rows after a row with a later arrival, which were sorted in.
     pub out_of_order: usize,
 }
 
 impl Converted {
-    /// Sorts by arrival and counts what was out of order; rows that arrive
-    /// together keep their order.
+    /// Sorts by arrival and counts the rows out of order; rows that arrive together
+    /// keep their order.
     fn sort(&mut self) {
         let mut latest = 0;
         for one in &self.invocations {
@@ -43,6 +43,6 @@ fn shared(name: &str) -> Option<std::path::PathBuf> {
     path.exists().then_some(path)
 }
 
-/// Why a test is skipped that needs such a file.
+/// Why a test that needs such a file is skipped.
 #[cfg(test)]
 const NOT_HERE: &str = "the traces of others are not here";

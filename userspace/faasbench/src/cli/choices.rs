@@ -1,5 +1,5 @@
-//! The values of options that choose one of a few, for clap; the crates that they
-//! belong to know no command line.
+//! Options with a few fixed values, for clap: the crates that use the values do
+//! not depend on it.
 
 use clap::ValueEnum;
 use faas_replay::cgroup::Layout;
@@ -29,7 +29,7 @@ impl From<Figure> for fc::Figure {
 pub(super) enum Pick {
     /// The most popular
     Popular,
-    /// Any, by the seed
+    /// A random sample, by the seed
     Sample,
 }
 
@@ -85,12 +85,12 @@ impl From<IoAt> for Place {
 /// `run --cgroup-layout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum CgroupLayout {
-    /// All side by side, as container engines and Kubernetes have them: a fair
-    /// scheduler shares the CPUs between sandboxes
+    /// All side by side, as in container engines and Kubernetes: a fair scheduler
+    /// shares the CPUs between sandboxes
     Flat,
     /// Those of a function in a cgroup of the function: a fair scheduler shares
-    /// the CPUs between functions first, which favours those with few requests
-    /// under way
+    /// the CPUs between functions first, which favours functions with few
+    /// concurrent requests
     Nested,
 }
 

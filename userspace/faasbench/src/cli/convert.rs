@@ -13,7 +13,7 @@ use faas_workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// How many lines that could not be converted are shown.
+/// Number of unusable lines that are shown.
 const SHOWN: usize = 10;
 
 #[derive(Debug, Subcommand)]
@@ -85,8 +85,8 @@ pub(super) struct AzureArgs {
     /// What lies between two percentiles of a function's durations
     #[arg(long, default_value = "linear", value_name = "LINE")]
     between: Between,
-    /// Shortest service time in microseconds: the files have 0 ms for what is
-    /// shorter than half a millisecond
+    /// Shortest service time in microseconds: the files have 0 ms for durations
+    /// below half a millisecond
     #[arg(long, default_value = "1", value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     min_us: u64,
     /// Seed of the random numbers
@@ -111,7 +111,7 @@ pub(super) struct FcArgs {
     common: Common,
 }
 
-/// What converters have in common. What is converted is scaled, cut and stretched, in
+/// Options of all converters. Converted invocations are scaled, cut and stretched, in
 /// this order.
 #[derive(Debug, Args)]
 struct Common {

@@ -15,7 +15,7 @@ pub(super) struct SandboxArgs {
     #[arg(long, value_enum, default_value_t = Kind::Process, value_name = "KIND")]
     sandbox: Kind,
     /// warm, cgroup: number of sandboxes of each function that are started before the
-    /// replay, though not more than it has invocations; by default as many as CPUs
+    /// replay, at most as many as it has invocations; by default the number of CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     prestart: Option<u32>,
     /// warm, cgroup: what serves a request
@@ -28,7 +28,7 @@ pub(super) struct SandboxArgs {
     /// default no limit
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=409_600))]
     cgroup_quota: Option<u32>,
-    /// cgroup: how the sandboxes' cgroups stand to each other; by default flat
+    /// cgroup: layout of the sandboxes' cgroups; by default flat
     #[arg(long, value_enum, value_name = "HOW")]
     cgroup_layout: Option<CgroupLayout>,
 }
@@ -41,7 +41,7 @@ enum Kind {
     /// A pool of processes for each function that accept requests on a socket;
     /// another is started when all are busy
     Warm,
-    /// The same, each in a cgroup of its own below ROOT/faasbench
+    /// As warm, each process in a cgroup of its own below ROOT/faasbench
     Cgroup,
 }
 
@@ -50,7 +50,7 @@ enum Kind {
 enum Handler {
     /// The sandbox itself
     Serve,
-    /// A process that it forks for it
+    /// A process that the sandbox forks for the request
     Fork,
 }
 

@@ -10,8 +10,8 @@ use faas_data::input::{is_name, number, shorten};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-/// Minutes of a day, as the columns are named: from 1. A file that begins at 0
-/// is understood as well.
+/// Minutes of a day, as the columns are named: from 1. A file may also begin
+/// at 0.
 const LAST_MINUTE: u32 = 1440;
 
 /// Characters of a hash that name a function, if no other one has them.
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Function {
     pub(super) name: String,
-    /// The line that it stands in.
+    /// Its line.
     pub(super) line: usize,
     pub(super) quantiles: Quantiles,
     /// Minutes, in ascending order, and how often it is invoked in each, more
@@ -34,7 +34,7 @@ pub(super) struct Function {
     pub(super) total: u64,
 }
 
-/// What the file of invocations has in the minutes selected.
+/// The content of the file of invocations in the minutes selected.
 #[derive(Default)]
 pub(super) struct Counts {
     /// In the order of the file.
@@ -75,7 +75,7 @@ pub(super) fn read(
 }
 
 impl Counts {
-    /// Adds a function, or notes why not.
+    /// Adds a function, or notes why it cannot be used.
     fn add(
         &mut self,
         line: usize,

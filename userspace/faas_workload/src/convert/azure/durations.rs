@@ -9,14 +9,14 @@ use faas_data::input::{shorten, MAX_US};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// What all percentile columns begin with.
+/// The start of the names of percentile columns.
 const PERCENTILE: &str = "percentile_Average_";
 
-/// Least of what a logarithmic line starts from, in milliseconds: the files
-/// have 0 for what is shorter.
+/// Smallest start of a logarithmic line, in milliseconds: the files have 0 for
+/// shorter durations.
 const LEAST_MS: f64 = 0.5;
 
-/// What lies between two percentiles.
+/// The line between two percentiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     /// A straight line; overstates the mean of skewed functions

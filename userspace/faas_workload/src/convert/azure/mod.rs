@@ -6,8 +6,8 @@
 //! Count,Minimum,Maximum,percentile_Average_0,...,percentile_Average_100`, in
 //! milliseconds). The three hashes together are a function.
 //!
-//! What the files do not say is drawn, from a stream of random numbers for each
-//! function, so that what is selected does not change what is drawn:
+//! Times that are not in the files are drawn, from a stream of random numbers for
+//! each function, so the selection does not change them:
 //! - An arrival is uniform within its minute.
 //! - A service time comes from the function's percentiles: the inverse of its
 //!   distribution function is a straight line from each percentile to the
@@ -17,10 +17,9 @@
 //!   mean is 55 % and 21 % above that of the files' own averages, with
 //!   logarithms 28 % and 10 %.
 //!
-//! What to keep in mind: the durations are wall-clock times, with what
-//! functions waited for in them; the percentiles are of averages over 30 s, so
-//! that single invocations of busy functions vary more than they say; and 0 ms
-//! is what the files have for less than half a millisecond.
+//! Limits: the durations are wall-clock times and include waiting. The percentiles
+//! are of averages over 30 s, so single invocations of busy functions vary more.
+//! Durations below half a millisecond are 0 ms in the files.
 
 mod counts;
 mod durations;
@@ -43,7 +42,7 @@ const MINUTE_US: u64 = 60_000_000;
 /// Minutes of the day, the first and the last of a range.
 pub type Minutes = (u32, u32);
 
-/// What to take from the files, and how.
+/// Which part of the files to take, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// These minutes only.
@@ -55,9 +54,9 @@ pub struct Options {
     /// Which functions to take.
     pub pick: Pick,
     /// Largest share of all invocations that one function may have (0 to 1);
-    /// of a more popular one invocations are left out, evenly over time.
+    /// invocations of a more popular one are left out, evenly over time.
     pub cap_top: Option<f64>,
-    /// What lies between two percentiles of a function's durations.
+    /// How to interpolate between two percentiles of a function's durations.
     pub between: Between,
     /// Factor on all service times.
     pub scale: f64,
@@ -67,16 +66,16 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What the converter made of the two files.
+/// The result of the conversion of the two files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// The invocations by arrival; the first minute begins at 0.
     pub invocations: Vec<Invocation>,
-    /// Number of functions that they are of.
+    /// Number of their functions.
     pub functions: usize,
-    /// Rows of the durations that could not be used.
+    /// Unusable rows of the durations.
     pub skipped_durations: Skipped,
-    /// Rows of the invocations that could not be used.
+    /// Unusable rows of the invocations.
     pub skipped_invocations: Skipped,
     /// Invocations of functions that have no durations.
     pub without_durations: u64,
@@ -91,8 +90,8 @@ pub struct Converted {
 /// files.
 ///
 /// # Errors
-/// If a file cannot be read, has not the columns that it should have, or if
-/// nothing or more than [`MAX_INVOCATIONS`] invocations are selected.
+/// If a file cannot be read or lacks a column, or if no or more than
+/// [`MAX_INVOCATIONS`] invocations are selected.
 pub fn convert(
     invocations: (&str, impl Read),
     durations: (&str, impl Read),

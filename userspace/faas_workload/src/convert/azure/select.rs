@@ -10,7 +10,7 @@ use anyhow::{bail, Result};
 pub enum Pick {
     /// The most popular
     Popular,
-    /// Any, by the seed
+    /// A random sample, by the seed
     Sample,
 }
 
@@ -43,7 +43,7 @@ fn shuffle(functions: &mut [Function], count: usize, mut random: Random) {
 }
 
 /// Leaves invocations of the most popular functions out until none has more
-/// than `share` of what is left.
+/// than `share` of the rest.
 fn cap(functions: &mut [Function], share: f64) -> Result<()> {
     let mut totals: Vec<u64> = functions.iter().map(|function| function.total).collect();
     totals.sort_unstable_by_key(|total| std::cmp::Reverse(*total));
@@ -62,8 +62,8 @@ fn cap(functions: &mut [Function], share: f64) -> Result<()> {
 /// The number of invocations that no function may exceed so that none has more
 /// than `share` of all; `totals` are in descending order.
 ///
-/// If the first k functions are cut to c each and `rest` is what the others
-/// have, c = share x (k x c + rest), thus c = share x rest / (1 - k x share).
+/// If the first k functions are cut to c each and `rest` is the sum of the
+/// others, c = share x (k x c + rest), thus c = share x rest / (1 - k x share).
 fn limit(totals: &[u64], share: f64) -> Option<u64> {
     let mut rest: u64 = totals.iter().sum();
     for (cut, total) in totals.iter().enumerate() {
@@ -73,7 +73,7 @@ fn limit(totals: &[u64], share: f64) -> Option<u64> {
         }
         let limit = share * rest as f64 / free;
         if *total as f64 <= limit {
-            // What is a whole number but for rounding shall stay one.
+            // A whole number stays whole despite rounding.
             return Some((limit + 1e-6) as u64);
         }
         rest -= total;

@@ -4,7 +4,7 @@ use anyhow::{bail, Context, Result};
 use csv::{ByteRecord, ReaderBuilder, StringRecord};
 use std::io::Read;
 
-/// The columns that say which function a row is about.
+/// The columns that identify a row's function.
 const HASHES: [&str; 3] = ["HashOwner", "HashApp", "HashFunction"];
 
 /// Identity of a function: the hashes of its owner, its application and itself.
@@ -50,7 +50,7 @@ impl<'a, R: Read> Table<'a, R> {
             .collect()
     }
 
-    /// The next row; none at the end.
+    /// The next row; `None` at the end.
     ///
     /// # Errors
     /// If the file cannot be read, or if a quoted field has a line break: most
@@ -64,7 +64,7 @@ impl<'a, R: Read> Table<'a, R> {
         let line = record.position().map_or(0, csv::Position::line) as usize;
         if record.as_slice().contains(&b'\n') {
             bail!(
-                "{}:{line}: a quoted field goes on behind the end of the line",
+                "{}:{line}: a quoted field continues past the end of the line",
                 self.file
             );
         }
@@ -79,7 +79,7 @@ impl<'a, R: Read> Table<'a, R> {
         StringRecord::from_byte_record(record).map_err(|_| "not UTF-8 text".to_string())
     }
 
-    /// Which function `row` is about.
+    /// The function of `row`.
     pub(super) fn key(&self, row: &StringRecord) -> Key {
         self.hashes.map(|column| row[column].to_string())
     }

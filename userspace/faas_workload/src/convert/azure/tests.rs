@@ -224,7 +224,7 @@ fn files_that_are_not_the_trace_are_refused() {
         ("1\no,a,g,http,7\n", "i.csv: no function with durations"),
         (
             "1\no,a,\"f,http,7\no,a,f,http,7\n",
-            "i.csv:2: a quoted field goes on behind the end",
+            "i.csv:2: a quoted field continues past the end",
         ),
         (
             "1\no,a,f,http,1000001\n",
@@ -273,7 +273,7 @@ fn the_seed_determines_every_byte() {
 
 proptest! {
     /// Rows made of pieces that fit and pieces that do not: nothing panics, and
-    /// what is converted is a trace.
+    /// the result is a trace.
     #[test]
     fn any_files_give_a_trace_or_an_error(
         counts in prop::collection::vec(any_row(6), 0..9),
