@@ -1,5 +1,5 @@
 //! Replays traces: starts each invocation at its arrival and measures it. Owns the
-//! processes of a replay, their cgroups, and the [work](work) of invocations.
+//! processes of a replay, their cgroups, and the [work] of invocations.
 //!
 //! The *supervisor* (the caller of [`replay()`]) has read the trace and looks after
 //! the scheduler. The [`dispatcher`] is a fresh, small, single-threaded process. At
