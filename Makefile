@@ -113,7 +113,7 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 	@vm/platforms/lambda
 
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
-	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faasbench -p sfs_sim
+	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faas_workload -p sfs_sim
 
 lint: setup ## formatting, clippy, shellcheck and the links of the documentation, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check

@@ -1,11 +1,11 @@
 //! The command line.
 
+mod choices;
 mod convert;
 mod drive;
 mod gen;
 mod sandbox;
 
-use crate::report;
 use crate::run::{check_name, Run};
 use crate::scheduler::{kernel_release, row_name, Scheduler};
 use anyhow::Result;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The exit code of a run whose result is written, but whose scheduler did not
-/// load or did not stay.
+/// load or did not stay loaded.
 const SCHEDULER_TROUBLE: u8 = 3;
 
 /// Workloads for function schedulers: generate, convert, replay, measure,
@@ -36,15 +36,13 @@ pub struct Cli {
 enum Command {
     /// Generate a trace
     ///
-    /// The same options make the same bytes everywhere. The arrivals are
-    /// stretched so that the sample as a whole offers --load; what it offers is
-    /// printed on standard error.
+    /// The same options give the same bytes everywhere. Arrivals are scaled so that
+    /// the whole sample offers --load; the load is printed on standard error.
     #[command(subcommand)]
     Gen(gen::Gen),
     /// Convert the workload of another project to a trace
     ///
-    /// What cannot be used is skipped, counted and shown with its line on
-    /// standard error.
+    /// Unusable lines are skipped, counted and shown on standard error.
     #[command(subcommand)]
     Convert(convert::Convert),
     /// Replay a trace on this machine under one scheduler and measure
@@ -58,12 +56,13 @@ enum Command {
     /// Send a trace to a platform that is running already, and measure
     ///
     /// Each invocation is an HTTP request (POST) on a connection of its own,
-    /// sent at its arrival, whatever has become of those before. Its body is
-    /// JSON that tells the handler what to do, as
+    /// sent at its arrival even if earlier ones are unanswered. Its body is JSON
+    /// that tells the handler what to do, as
     /// {"phases":"io:20000;cpu:150000"}. The handler may answer with what it
     /// has measured, as {"start_ns":S,"cpu_us":U,"voluntary":V,"involuntary":I}
     /// with S on the monotonic clock. Files and exit status are those of `run`;
-    /// an invocation starts when its handler says, else when it was sent.
+    /// an invocation starts at the handler's time if there is one, else when it
+    /// was sent.
     Drive(drive::DriveArgs),
     /// Summarise a result
     ///
@@ -74,7 +73,7 @@ enum Command {
     /// Compare summaries: a table here, plots in DIR/report.html
     ///
     /// Writes DIR/summary.json (the list of summaries, in the order given) and
-    /// DIR/report.html (one file without anything from elsewhere).
+    /// DIR/report.html (one file without external resources).
     Report(ReportArgs),
 }
 
@@ -99,11 +98,11 @@ struct RunArgs {
     /// name without scx_
     #[arg(long, value_name = "NAME")]
     scheduler_ops: Option<String>,
-    /// Number of CPUs to use; if the machine has more, the invocations are
-    /// restricted to the first of them
+    /// Number of CPUs to use; on a machine with more, the invocations are restricted
+    /// to the first of them
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: u32,
-    /// Folder for the files, made if missing
+    /// Folder for the files, created if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Name of the row and of its files; by default the scheduler's
@@ -118,13 +117,13 @@ struct RunArgs {
     sandboxes: sandbox::SandboxArgs,
 }
 
-/// What phases do where the trace leaves it open.
+/// The kinds of phases for which the trace names none.
 #[derive(Debug, Args)]
 struct KindArgs {
-    /// What cpu phases do that do not say so themselves, as cpu:5000@fib
+    /// Work of cpu phases that name no kind; cpu:5000@fib names one
     #[arg(long, value_parser = kind::<Work>(), default_value_t = Work::Spin, value_name = "KIND")]
     work: Work,
-    /// What io phases do that do not say so themselves, as io:5000@pipe
+    /// Blocking of io phases that name no kind; io:5000@pipe names one
     #[arg(long, value_parser = kind::<Blocking>(), default_value_t = Blocking::Sleep, value_name = "KIND")]
     io_kind: Blocking,
 }
@@ -134,7 +133,7 @@ struct SummarizeArgs {
     /// The result
     #[arg(required_unless_present = "lost")]
     result: Option<PathBuf>,
-    /// There is no result since the machine was lost: what happened to it
+    /// There is no result because the machine was lost: what happened to it
     #[arg(
         long,
         value_name = "TEXT",
@@ -142,7 +141,7 @@ struct SummarizeArgs {
         requires = "scheduler"
     )]
     lost: Option<String>,
-    /// The trace that it is a result of
+    /// The trace of the result
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     /// Number of CPUs that it ran on
@@ -178,22 +177,18 @@ struct ReportArgs {
     /// The summaries; DIR/summary.json itself is left out
     #[arg(required = true)]
     summaries: Vec<PathBuf>,
-    /// Folder for the files, made if missing; by default the first summary's
+    /// Folder for the files, created if missing; by default the first summary's
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Name of the row that the others are compared with
     #[arg(long, default_value = "eevdf", value_name = "NAME")]
     baseline: String,
-    /// Folder for the pictures as SVG files, made if missing
+    /// Folder for the pictures as SVG files, created if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// Folder for the pictures as PNG files, made if missing; drawn with a font
-    /// of the program's own
-    #[arg(long, value_name = "DIR")]
-    png: Option<PathBuf>,
 }
 
-/// A kind of phase by its name; the help says what each is.
+/// Parses the name of a kind of phase; the help describes each.
 fn kind<K: Kind>() -> impl TypedValueParser<Value = K> {
     let known = K::ALL
         .iter()
@@ -221,10 +216,10 @@ fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
 }
 
 impl Cli {
-    /// Does what the command line says.
+    /// Executes the command.
     ///
     /// # Errors
-    /// One sentence on what is wrong, for the user.
+    /// One sentence for the user: what is wrong.
     pub fn execute(self) -> Result<ExitCode> {
         match self.command {
             Command::Gen(gen) => gen.execute()?,
@@ -233,12 +228,11 @@ impl Cli {
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
             Command::Report(args) => {
-                report::write(&report::Request {
+                faas_report::write(&faas_report::Request {
                     summaries: &args.summaries,
                     out: args.out.as_deref(),
                     baseline: &args.baseline,
                     svg: args.svg.as_deref(),
-                    png: args.png.as_deref(),
                 })?;
             }
         }
@@ -266,7 +260,7 @@ impl RunArgs {
     }
 }
 
-/// Says what came out, and how the scheduler did.
+/// Prints the main numbers, and the scheduler's status unless it is ok.
 fn finish(summary: &Summary) -> Result<ExitCode> {
     print(format!("{}\n", one_line(summary)).as_bytes())?;
     if let Some(lag) = summary.arrival_lag.filter(|lag| lag.late) {
@@ -281,7 +275,7 @@ fn finish(summary: &Summary) -> Result<ExitCode> {
     if scheduler.status == Status::Ok {
         return Ok(ExitCode::SUCCESS);
     }
-    let what = report::words::status(scheduler.status);
+    let what = faas_report::words::status(scheduler.status);
     note(&format!("{}: {what}: {}", scheduler.name, scheduler.detail));
     Ok(ExitCode::from(SCHEDULER_TROUBLE))
 }

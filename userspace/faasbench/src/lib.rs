@@ -1,25 +1,14 @@
-//! Workloads for function schedulers: generate, convert, replay, measure,
-//! summarise and plot.
+//! The benchmark's command line ([`cli`]), and the running of a scheduler under a
+//! workload. [`run`] sets a scheduler up ([`scheduler`]), has a trace replayed
+//! ([`faas_replay`]) or sent to a platform ([`drive`]), watches for wasted CPUs
+//! ([`waste`]), and writes a [`result`](faas_data::result) and a
+//! [`summary`](faas_data::summary).
 //!
-//! A [`trace`](faas_data::trace) says what arrives when and what it needs. [`workload`]
-//! makes traces, [`convert`] reads those of others; [`work`] is what functions do in their
-//! time. [`run`] sets a scheduler up ([`scheduler`]), has the trace replayed by a process of
-//! its own ([`replay`]), or sent to a platform ([`drive`]), and writes what it measured
-//! ([`result`](faas_data::result)), also of the CPUs' time ([`waste`]), and its
-//! [`summary`](faas_data::summary). [`report`] compares several summaries.
-//!
-//! The formats, and what their words mean, are [`faas_data`]'s.
+//! [`faas_workload`] makes traces, [`faas_report`] compares summaries, and
+//! [`faas_data`] has the formats.
 
-pub mod channel;
 pub mod cli;
-pub mod clock;
-pub mod convert;
 pub mod drive;
-pub mod fib;
-pub mod replay;
-pub mod report;
 pub mod run;
 pub mod scheduler;
 pub mod waste;
-pub mod work;
-pub mod workload;

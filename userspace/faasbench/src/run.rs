@@ -1,10 +1,7 @@
-//! The `run` command: sets the scheduler up, replays, writes what came out.
+//! The `run` command: sets the scheduler up, replays, writes the result.
 
-use crate::replay::cgroup::Layout;
-use crate::replay::setup::{Sandboxes, Setup};
-use crate::replay::{self, realtime, Measured};
 use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
-use crate::waste::Watch;
+use crate::waste::{Wasted, Watch};
 use anyhow::{bail, Context, Result};
 use faas_data::kind::Defaults;
 use faas_data::output::{note, print, Output};
@@ -13,6 +10,9 @@ use faas_data::result::{self, Record};
 use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
+use faas_replay::cgroup::Layout;
+use faas_replay::setup::{Sandboxes, Setup};
+use faas_replay::{realtime, replay, Measured};
 use nix::sched::{sched_getaffinity, CpuSet};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -35,9 +35,9 @@ pub struct Run {
     pub out: PathBuf,
     /// How the machine's CPUs are made, for the summary.
     pub accel: String,
-    /// What serves the invocations; none: a platform that is running already.
+    /// What serves the invocations; `None`: a platform that is running already.
     pub sandboxes: Option<Sandboxes>,
-    /// What phases do where the trace leaves it open.
+    /// The kinds of phases for which the trace names none.
     pub defaults: Defaults,
 }
 
@@ -52,7 +52,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    /// Opens them, with room for what is to be written.
+    /// Opens them, and reserves room for their content.
     fn open(run: &Run, trace: &Trace) -> Result<Self> {
         let cannot = || format!("cannot make the folder {}", run.out.display());
         std::fs::create_dir_all(&run.out).with_context(cannot)?;
@@ -73,8 +73,8 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Writes them. If that fails in spite of all, the summary goes to standard
-    /// output, so that it is not lost.
+    /// Writes them. If that fails all the same, the summary goes to standard output
+    /// and is not lost.
     fn write(self, records: &[Record], summary: &Summary) -> Result<()> {
         let text = json::to_text(summary)?;
         let csv = self.csv.commit(result::to_csv(records).as_bytes());
@@ -89,12 +89,12 @@ impl Outputs {
 
 impl Run {
     /// Runs it and writes `OUT/<name>.csv` and `OUT/<name>.json`, and for a
-    /// sched_ext scheduler what it printed in `OUT/<name>.log`.
+    /// sched_ext scheduler its output in `OUT/<name>.log`.
     ///
     /// # Errors
-    /// If anything is wrong before the replay, or the replay itself does not
-    /// come to its end. That the scheduler did not load or did not stay is no
-    /// error: see the summary's status.
+    /// If anything is wrong before the replay, or the replay is not completed. A
+    /// scheduler that did not load or did not stay is no error, see the summary's
+    /// status.
     pub fn execute(self) -> Result<Summary> {
         let trace = Trace::read(&self.trace)?;
         self.check()?;
@@ -123,19 +123,18 @@ impl Run {
     ) -> Result<Summary> {
         let mut outputs = Outputs::open(self, trace)?;
         let mut session = self.scheduler.start(outputs.log.take())?;
-        let measured = if session.is_loaded() {
+        let (measured, wasted): (Measured, Option<Wasted>) = if session.is_loaded() {
             let watch = Watch::begin(trace, self.cpus);
             let measured = measure()?;
-            let wasted = watch.and_then(Watch::end);
-            Measured { wasted, ..measured }
+            (measured, watch.and_then(Watch::end))
         } else {
-            Measured::default()
+            (Measured::default(), None)
         };
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
         summary.slice = self.slice(&measured);
-        summary.wasted_ms = measured.wasted.map(|wasted| wasted.wasted_ms);
-        summary.longest_wasted_ms = measured.wasted.map(|wasted| wasted.longest_wasted_ms);
+        summary.wasted_ms = wasted.map(|wasted| wasted.wasted_ms);
+        summary.longest_wasted_ms = wasted.map(|wasted| wasted.longest_wasted_ms);
         outputs.write(&measured.records, &summary)?;
         Ok(summary)
     }
@@ -150,13 +149,13 @@ impl Run {
         let invocations = trace.invocations.len() as u64;
         let progress = Progress::new(&self.name, invocations, "invocations");
         if !progress.is_watched() {
-            return replay::replay(trace, &setup, None);
+            return replay(trace, &setup, None);
         }
-        replay::replay(trace, &setup, Some(&|done| progress.at(done)))
+        replay(trace, &setup, Some(&|done| progress.at(done)))
     }
 
-    /// What the scheduler has said of S and the mode. Its log is of its own
-    /// making: what cannot be read there is not there.
+    /// S and the mode over time, from the scheduler's log; unreadable lines are
+    /// ignored.
     fn slice(&self, measured: &Measured) -> Option<SliceLog> {
         if matches!(self.scheduler, Scheduler::Kernel(_)) || measured.records.is_empty() {
             return None;
@@ -185,7 +184,7 @@ impl Run {
     }
 }
 
-/// What the summary says of the sandboxes.
+/// The sandboxes for the summary.
 fn sandbox_info(sandboxes: Option<Sandboxes>, measured: &Measured) -> SandboxInfo {
     let Some(Sandboxes::Warm(warm)) = sandboxes else {
         let kind = sandboxes.map_or("platform", |_| "process");

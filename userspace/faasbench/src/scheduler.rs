@@ -1,10 +1,10 @@
 //! How the machine is set up for each scheduler: a policy of the children, or
 //! a sched_ext scheduler that is started before and stopped after the replay.
 
-use crate::replay::realtime::ChildPolicy;
 use anyhow::{bail, Context, Result};
 use faas_data::output::Output;
 use faas_data::summary::Status;
+use faas_replay::realtime::ChildPolicy;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -22,13 +22,13 @@ pub const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a scheduler may take to exit after SIGINT.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The environment variable that has scx_sfs print S and the mode, if it is `true`
-/// ([`faas_data::summary::slice`]). Other schedulers do not know it and need not.
+/// The environment variable that makes scx_sfs print S and the mode, if it is `true`
+/// ([`faas_data::summary::slice`]). Other schedulers ignore it.
 const ASK: &str = "SCX_SFS_LOG_SLICE";
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// What the user asked for.
+/// The scheduler to run under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scheduler {
     /// The kernel's own scheduling, with this policy of the children.
@@ -37,7 +37,7 @@ pub enum Scheduler {
     Ext {
         /// Its program.
         program: PathBuf,
-        /// What `root/ops` begins with once it is loaded.
+        /// The start of `root/ops` once it is loaded.
         ops: String,
         /// Its arguments.
         args: Vec<String>,
@@ -47,8 +47,8 @@ pub enum Scheduler {
 impl Scheduler {
     /// Finds the scheduler that `name` means: `eevdf`, `fifo`, `rr`, `batch`,
     /// or a program by path or by name (in PATH, beside this program or in the
-    /// current folder). `ops` is what the kernel calls it; by default the
-    /// program's name without `scx_`.
+    /// current folder). `ops` is the kernel's name for it; by default the program's
+    /// name without `scx_`.
     ///
     /// # Errors
     /// If there is no such program, or options that the row cannot have.
@@ -105,7 +105,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Starts it and waits until it is enabled. What it prints goes to `log`.
+    /// Starts it and waits until it is enabled. Its output goes to `log`.
     ///
     /// # Errors
     /// Only if waiting itself fails; that it does not load is a [`Session`]
@@ -256,7 +256,7 @@ impl Session {
         !matches!(self.trouble, Some((Status::NotLoaded, _)))
     }
 
-    /// Looks, right after the replay, whether it was there all the time; then
+    /// Checks, right after the replay, whether it was loaded all the time; then
     /// stops it.
     pub fn finish(&mut self) {
         let Some(mut process) = self.process.take() else {
@@ -272,7 +272,7 @@ impl Session {
             let how = "the kernel disabled it during the replay".to_string();
             self.trouble = Some((Status::Ejected, how));
         } else if sysfs("enable_seq") != self.enabled {
-            let how = "it was loaded anew during the replay".to_string();
+            let how = "it was loaded again during the replay".to_string();
             self.trouble = Some((Status::Reloaded, how));
         }
         let problem = match stop(&mut process) {
@@ -319,8 +319,8 @@ pub fn kernel_release() -> String {
     )
 }
 
-/// Opens the file for a scheduler's output: it is written as it comes, so that
-/// it is there even if the machine goes down.
+/// Opens the file for a scheduler's output, which is written at once and so
+/// survives a crash of the machine.
 ///
 /// # Errors
 /// If it cannot be written.

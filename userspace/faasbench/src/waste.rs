@@ -1,7 +1,6 @@
 //! CPUs that idle while a task waits that may run there, watched while a trace is replayed.
 //!
-//! Another program watches, `sfs_waste`: what it needs would make each fork of this one
-//! slower.
+//! Another program watches, `sfs_waste`: its memory would make each fork of this one slower.
 
 use anyhow::{bail, Context, Result};
 use faas_data::output::note;
@@ -14,20 +13,20 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// The program that watches.
 const PROGRAM: &str = "sfs_waste";
 
-/// What an event takes in memory, in bytes.
+/// Memory for an event, in bytes.
 const EVENT: u64 = 88;
 
 /// The least and the most memory for events, in MiB.
 const MEMORY: std::ops::RangeInclusive<u64> = 16..=512;
 
-/// Switches and wake-ups of one CPU in a millisecond, on average, that there is room for. If
-/// there are more, what was wasted is not known, and a note says why.
+/// Room for events: mean number of switches and wake-ups of one CPU in a millisecond. With
+/// more of them the wasted time is unknown, and a note says why.
 const EVENTS_PER_MS: u64 = 1;
 
 /// Room for switches and wake-ups of one invocation beside those.
 const EVENTS_PER_INVOCATION: u64 = 24;
 
-/// What was wasted of the CPUs, as the program prints it.
+/// The wasted CPU time, as the program prints it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Wasted {
     /// CPU time that idle CPUs could have given to waiting tasks, in milliseconds.
@@ -73,7 +72,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Ends it. Returns what was wasted, or says in a note why that is not known.
+    /// Stops watching. Returns the wasted CPU time, or prints a note why it is unknown.
     pub fn end(mut self) -> Option<Wasted> {
         self.stop().inspect_err(tell).ok()
     }
@@ -88,7 +87,7 @@ impl Watch {
         serde_json::from_str(&line).with_context(|| format!("{PROGRAM} has said: {line}"))
     }
 
-    /// What the program has said before it ended.
+    /// The last line of the program's standard error.
     fn complaint(&mut self) -> String {
         drop(self.child.stdin.take());
         let mut said = String::new();

@@ -1,5 +1,6 @@
 //! Puts a figure into files: Markdown, CSV and SVG.
 
+use crate::chart::csv;
 use crate::data::Measured;
 use crate::figures::{Drawn, Figure};
 use anyhow::{Context, Result};
@@ -38,8 +39,10 @@ fn fill_folder(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measur
         put(format!("table-{}.csv", table.name), &table.csv()?)?;
     }
     for chart in &drawn.charts {
-        put(format!("{}.svg", chart.name), chart.svg()?.as_bytes())?;
-        put(format!("{}.csv", chart.name), &chart.csv()?)?;
+        let nothing = || format!("there is nothing to draw in {}", chart.name);
+        let svg = chart.svg().with_context(nothing)?;
+        put(format!("{}.svg", chart.name), svg.as_bytes())?;
+        put(format!("{}.csv", chart.name), &csv(chart)?)?;
     }
     put(TEXT.to_string(), text(figure, drawn, measured).as_bytes())?;
     Ok(())

@@ -1,18 +1,19 @@
 //! `faasbench convert`.
 
+use super::choices::{Between, Figure, Pick};
 use super::{between, factor, load};
-use crate::convert::{self, azure, fc, Skipped};
-use crate::workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use faas_data::input;
 use faas_data::output::{note, Sink};
 use faas_data::progress::Progress;
 use faas_data::trace::{self, Invocation};
+use faas_workload::convert::{self, azure, fc, Skipped};
+use faas_workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// How many lines that could not be converted are shown.
+/// Number of unusable lines that are shown.
 const SHOWN: usize = 10;
 
 #[derive(Debug, Subcommand)]
@@ -68,7 +69,7 @@ pub(super) struct AzureArgs {
         value_name = "WHICH",
         requires = "functions"
     )]
-    pick: azure::Pick,
+    pick: Pick,
     /// Leave invocations of the most popular functions out until none has more
     /// than this share (0.0001 to 1)
     #[arg(long, value_name = "SHARE", value_parser = cap)]
@@ -83,9 +84,9 @@ pub(super) struct AzureArgs {
     drop_top: u32,
     /// What lies between two percentiles of a function's durations
     #[arg(long, default_value = "linear", value_name = "LINE")]
-    between: azure::Between,
-    /// Shortest service time in microseconds: the files have 0 ms for what is
-    /// shorter than half a millisecond
+    between: Between,
+    /// Shortest service time in microseconds: the files have 0 ms for durations
+    /// below half a millisecond
     #[arg(long, default_value = "1", value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     min_us: u64,
     /// Seed of the random numbers
@@ -105,12 +106,12 @@ pub(super) struct FcArgs {
     baselines: Option<PathBuf>,
     /// Which duration is the service time
     #[arg(long, default_value = "tfc", value_name = "WHICH")]
-    figure: fc::Figure,
+    figure: Figure,
     #[command(flatten)]
     common: Common,
 }
 
-/// What converters have in common. What is converted is scaled, cut and stretched, in
+/// Options of all converters. Converted invocations are scaled, cut and stretched, in
 /// this order.
 #[derive(Debug, Args)]
 struct Common {
@@ -213,9 +214,9 @@ fn azure(args: &AzureArgs) -> Result<()> {
         minutes: args.minutes,
         drop_top: args.drop_top as usize,
         functions: args.functions.map(|count| count as usize),
-        pick: args.pick,
+        pick: args.pick.into(),
         cap_top: args.cap_top,
-        between: args.between,
+        between: args.between.into(),
         scale: args.common.scale,
         min_us: args.min_us,
         seed: args.seed,
@@ -277,10 +278,10 @@ fn fc(args: &FcArgs) -> Result<()> {
 /// The baselines that the command line asks for.
 fn costs(args: &FcArgs) -> Result<fc::Costs> {
     let Some(path) = &args.baselines else {
-        return Ok(fc::Costs::built_in(args.figure));
+        return Ok(fc::Costs::built_in(args.figure.into()));
     };
     let bytes = input::read(path)?;
-    let (costs, skipped) = fc::Costs::parse(&String::from_utf8_lossy(&bytes), args.figure);
+    let (costs, skipped) = fc::Costs::parse(&String::from_utf8_lossy(&bytes), args.figure.into());
     show(path, &skipped);
     if costs.is_empty() {
         bail!(

@@ -12,19 +12,18 @@ use std::time::Duration;
 pub(super) struct DriveArgs {
     #[command(flatten)]
     run: RunArgs,
-    /// Where the requests go; without FUNCTION= those of all functions that
-    /// have no target of their own, with {function} for its name. May be
-    /// repeated
+    /// Where the requests go; without FUNCTION=, those of all functions without
+    /// a target of their own, with {function} for the name. May be repeated
     #[arg(long, required = true, value_name = "[FUNCTION=]URL")]
     target: Vec<Target>,
-    /// Requests to each target at the same time before the scheduler is
-    /// loaded, which makes sure that as many of its workers are ready
+    /// Concurrent requests to each target before the scheduler is loaded, so that
+    /// as many of its workers are ready
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     warm_up: u32,
-    /// How long a target may take to answer these, in seconds
+    /// How long a target may take to answer them, in seconds
     #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
     ready_s: u64,
-    /// How long after the last arrival answers are waited for, in seconds
+    /// How long to wait for answers after the last arrival, in seconds
     #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout_s: u64,
 }

@@ -1,21 +1,22 @@
 //! `faasbench gen`.
 
+use super::choices::IoAt;
 use super::{between, factor, kind, load, mean_ms};
-use crate::workload::applications::Applications;
-use crate::workload::arrivals::{Arrivals, Bursts, Spikes};
-use crate::workload::distribution::{ByDuration, Distribution, Lognormal};
-use crate::workload::files;
-use crate::workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
-use crate::workload::io::{Io, Place};
-use crate::workload::kinds;
-use crate::workload::random::Random;
-use crate::workload::table1::Table1;
-use crate::workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use anyhow::{bail, Result};
 use clap::{Args, Subcommand};
 use faas_data::kind::{Blocking, Work};
 use faas_data::output::{note, Sink};
 use faas_data::trace;
+use faas_workload::applications::Applications;
+use faas_workload::arrivals::{Arrivals, Bursts, Spikes};
+use faas_workload::distribution::{ByDuration, Distribution, Lognormal};
+use faas_workload::files;
+use faas_workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
+use faas_workload::io::Io;
+use faas_workload::kinds;
+use faas_workload::random::Random;
+use faas_workload::table1::Table1;
+use faas_workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use std::path::PathBuf;
 
 /// Functions of --popularity skewed unless --functions says otherwise.
@@ -46,8 +47,8 @@ pub(super) enum Gen {
     /// Applications with classes: five latency-sensitive, five latency-desirable
     ///
     /// The structure is that of FaaSched (Panda and Sarangi, arXiv 2303.06473);
-    /// the built-in service times and rates are our own, as the paper's Table II
-    /// was not at hand. --file takes others.
+    /// the built-in service times and rates are our own, because the paper's Table II
+    /// was not available. --file takes others.
     Classes(ClassesArgs),
 }
 
@@ -69,10 +70,10 @@ pub(super) struct LognormalArgs {
     /// Standard deviation of that logarithm (0.001 to 10)
     #[arg(long, default_value_t = Lognormal::SIGMA, value_parser = sigma)]
     sigma: f64,
-    /// Draw durations shorter than this again, in microseconds, before --scale
+    /// Redraw durations shorter than this, in microseconds, before --scale
     #[arg(long, default_value = "1", value_name = "US", value_parser = us)]
     min_us: f64,
-    /// Draw durations longer than this again, in microseconds, before --scale;
+    /// Redraw durations longer than this, in microseconds, before --scale;
     /// by default eleven days, which is no limit
     #[arg(long, default_value = "1000000000000", value_name = "US", value_parser = us)]
     max_us: f64,
@@ -125,20 +126,20 @@ pub(super) struct EmpiricalArgs {
     sample: Scalable,
 }
 
-/// What all workloads have in common, and the mean that a sample may be scaled to: not for
-/// those whose own mean is an option.
+/// Options of all workloads, and the mean to scale a sample to; not for workloads
+/// with a mean of their own.
 #[derive(Debug, Args)]
 pub(super) struct Scalable {
     /// Scale all durations, of I/O too, so that the mean service time of these
     /// invocations becomes this (0.001 to 1000000): that of a few thousand draws from a
-    /// long-tailed distribution may be far from the distribution's own
+    /// long-tailed distribution may be far from the distribution's mean
     #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
     mean_ms: Option<f64>,
     #[command(flatten)]
     common: Common,
 }
 
-/// What all workloads have in common.
+/// Options of all workloads.
 #[derive(Debug, Args)]
 pub(super) struct Common {
     /// Number of invocations
@@ -213,12 +214,12 @@ struct IoArgs {
     /// Share of the invocations that block (0 to 1; the SFS paper has 0.75)
     #[arg(long, default_value = "0", value_name = "P", value_parser = share)]
     io_share: f64,
-    /// Shortest and longest time that one blocks in all, in milliseconds
+    /// Shortest and longest total time that one blocks, in milliseconds
     #[arg(long, default_value = "10..100", value_name = "LOW..HIGH", value_parser = range_ms)]
     io_ms: (f64, f64),
     /// When it blocks
     #[arg(long, default_value = "start", value_name = "WHEN")]
-    io_at: Place,
+    io_at: IoAt,
     /// Class LS for functions with a mean service time up to this many
     /// microseconds, LD for the others; by default no class
     #[arg(long, value_name = "US")]
@@ -227,16 +228,16 @@ struct IoArgs {
 
 #[derive(Debug, Args)]
 struct KindArgs {
-    /// What functions compute, one kind or several with commas between that they
-    /// take turns at; by default the run decides
+    /// What functions compute: one kind, or several separated by commas, which they
+    /// take in turn; by default `run` decides
     #[arg(long, value_parser = kind::<Work>(), value_delimiter = ',', value_name = "KIND")]
     work: Vec<Work>,
-    /// What functions block in, likewise
+    /// What functions block in, in the same form
     #[arg(long, value_parser = kind::<Blocking>(), value_delimiter = ',', value_name = "KIND")]
     io_kind: Vec<Blocking>,
 }
 
-/// What --arrivals says.
+/// The value of --arrivals.
 #[derive(Debug, Clone)]
 enum Kind {
     Poisson,
@@ -396,7 +397,7 @@ impl IoArgs {
             share: self.io_share,
             low_us: self.io_ms.0 * 1e3 * scale,
             high_us: self.io_ms.1 * 1e3 * scale,
-            place: self.io_at,
+            place: self.io_at.into(),
         })
     }
 }

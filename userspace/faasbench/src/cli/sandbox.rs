@@ -1,9 +1,10 @@
 //! `faasbench run`'s options about what serves the invocations.
 
-use crate::replay::cgroup::{Layout, Limits};
-use crate::replay::setup::{Sandboxes, Warm};
+use super::choices::CgroupLayout;
 use anyhow::{bail, Result};
 use clap::{Args, ValueEnum};
+use faas_replay::cgroup::Limits;
+use faas_replay::setup::{Sandboxes, Warm};
 
 /// `cpu.weight` of a cgroup unless another is asked for: the kernel's default.
 const WEIGHT: u32 = 100;
@@ -14,7 +15,7 @@ pub(super) struct SandboxArgs {
     #[arg(long, value_enum, default_value_t = Kind::Process, value_name = "KIND")]
     sandbox: Kind,
     /// warm, cgroup: number of sandboxes of each function that are started before the
-    /// replay, though not more than it has invocations; by default as many as CPUs
+    /// replay, at most as many as it has invocations; by default the number of CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     prestart: Option<u32>,
     /// warm, cgroup: what serves a request
@@ -27,9 +28,9 @@ pub(super) struct SandboxArgs {
     /// default no limit
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=409_600))]
     cgroup_quota: Option<u32>,
-    /// cgroup: how the sandboxes' cgroups stand to each other; by default flat
+    /// cgroup: layout of the sandboxes' cgroups; by default flat
     #[arg(long, value_enum, value_name = "HOW")]
-    cgroup_layout: Option<Layout>,
+    cgroup_layout: Option<CgroupLayout>,
 }
 
 /// What serves invocations.
@@ -40,7 +41,7 @@ enum Kind {
     /// A pool of processes for each function that accept requests on a socket;
     /// another is started when all are busy
     Warm,
-    /// The same, each in a cgroup of its own below ROOT/faasbench
+    /// As warm, each process in a cgroup of its own below ROOT/faasbench
     Cgroup,
 }
 
@@ -49,7 +50,7 @@ enum Kind {
 enum Handler {
     /// The sandbox itself
     Serve,
-    /// A process that it forks for it
+    /// A process that the sandbox forks for the request
     Fork,
 }
 
@@ -71,7 +72,7 @@ impl SandboxArgs {
             Kind::Cgroup => Some(Limits {
                 weight: self.cgroup_weight.unwrap_or(WEIGHT),
                 quota_percent: self.cgroup_quota,
-                layout: self.cgroup_layout.unwrap_or(Layout::Flat),
+                layout: self.cgroup_layout.unwrap_or(CgroupLayout::Flat).into(),
             }),
         };
         Ok(Sandboxes::Warm(Warm {

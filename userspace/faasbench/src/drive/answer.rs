@@ -1,14 +1,15 @@
-//! The answer to a request: its status, and what the handler has measured.
+//! The answer to a request: its status, and the handler's measurements.
 
 use serde::Deserialize;
 
 /// Most headers that an answer may have.
 const MAX_HEADERS: usize = 64;
 
-/// Longest answer in bytes; the handlers of a benchmark say little.
+/// Longest answer in bytes; a benchmark's handlers answer briefly.
 const MAX_BYTES: usize = 1 << 20;
 
-/// What the body of an answer says about the invocation, where it says it.
+/// The handler's measurements in the body of an answer; fields that are not in it
+/// are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Measures {
@@ -27,25 +28,25 @@ pub struct Measures {
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// What the body says, if it is JSON of ours.
+    /// The handler's measurements, if the body is such JSON.
     pub measures: Option<Measures>,
 }
 
-/// What has come so far.
+/// The state of the bytes received so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// There is more to come.
+    /// The answer is not complete.
     Partial,
-    /// That is all.
+    /// The answer is complete.
     Complete(Answer),
-    /// This is no answer.
+    /// The bytes are not an HTTP answer.
     Broken,
 }
 
-/// Reads what has come so far; `ended` says that nothing more will come.
+/// Parses the bytes received so far; `ended`: no more will come.
 ///
-/// The length is the one that the answer gives, else it ends with the
-/// connection. The coding of a chunked one is not undone: its body is not read.
+/// An answer ends after its `content-length`, else with the connection. A chunked
+/// body is not decoded, so it is not read.
 pub fn read(bytes: &[u8], ended: bool) -> Reading {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

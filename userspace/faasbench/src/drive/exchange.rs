@@ -10,10 +10,10 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-/// How far it is.
+/// The state of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It goes on when its connection is ready for this.
+    /// It waits until its connection is ready for these events.
     Wants(PollFlags),
     /// The answer is complete.
     Done(Answer),
@@ -21,7 +21,7 @@ pub enum Progress {
     Failed(Errno),
 }
 
-/// A request that is under way.
+/// A request that is not answered yet.
 #[derive(Debug)]
 pub struct Exchange {
     stream: TcpStream,

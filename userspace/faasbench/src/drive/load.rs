@@ -1,11 +1,11 @@
-//! The load: an open loop that sends each request at its time, whatever has
-//! become of those before, and takes the answers as they come.
+//! The load: an open loop that sends each request at its time, even if earlier
+//! ones are unanswered, and takes the answers as they come.
 
 use super::answer::Answer;
 use super::exchange::{Exchange, Progress};
 use super::target::Place;
-use crate::clock::monotonic_ns;
 use faas_data::trace::Phase;
+use faas_replay::clock::monotonic_ns;
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
 use nix::sys::time::TimeSpec;
@@ -22,7 +22,7 @@ pub struct Request<'a> {
     pub body: String,
 }
 
-/// What became of a request. Times are nanoseconds on the monotonic clock.
+/// The outcome of a request. Times are nanoseconds on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// When it was sent.
@@ -33,7 +33,7 @@ pub struct Outcome {
     pub answer: Result<Answer, Errno>,
 }
 
-/// A request under way, and what its connection waits for.
+/// An unanswered request, and the events that its connection waits for.
 struct Flight {
     id: usize,
     sent_ns: u64,
@@ -41,9 +41,9 @@ struct Flight {
     wants: PollFlags,
 }
 
-/// Sends all `requests`, counting from `origin_ns`, and returns what became of
-/// each. What is not answered `patience_ns` after the last was sent has failed
-/// with ETIMEDOUT. `over` counts those that are over.
+/// Sends all `requests`, counting from `origin_ns`, and returns their outcomes.
+/// Requests that are unanswered `patience_ns` after the last was sent fail with
+/// ETIMEDOUT. `over` counts those that are over.
 ///
 /// # Errors
 /// If waiting for the connections fails.
@@ -112,7 +112,7 @@ impl Load<'_> {
             Err(errno) => return Err(errno),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-        // From the last to the first: what is over makes room by swapping.
+        // From the last to the first: a finished one is replaced by the last.
         for at in (0..ready.len()).rev().filter(|at| ready[*at]) {
             self.serve(at);
         }
@@ -151,7 +151,7 @@ impl Load<'_> {
     }
 }
 
-/// The body of a request: what the handler is to do.
+/// The body of a request: what the handler has to do.
 pub fn body(phases: &[Phase]) -> String {
     let phases: Vec<String> = phases.iter().map(Phase::to_string).collect();
     format!("{{\"phases\":\"{}\"}}", phases.join(";"))

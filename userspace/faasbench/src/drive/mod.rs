@@ -13,14 +13,14 @@ pub mod load;
 pub mod target;
 mod warm;
 
-use crate::clock::monotonic_ns;
-use crate::replay::{realtime, Measured};
 use crate::run::{usable_cpus, Run};
 use anyhow::{anyhow, bail, Context, Result};
 use faas_data::progress::Progress;
 use faas_data::result::{Exit, Record};
 use faas_data::summary::Summary;
 use faas_data::trace::{Invocation, Trace};
+use faas_replay::clock::monotonic_ns;
+use faas_replay::{realtime, Measured};
 use load::{body, send_all, Outcome, Request};
 use nix::errno::Errno;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -41,12 +41,12 @@ pub struct Drive {
     pub warm_up: u32,
     /// How long a target may take to answer these.
     pub ready: Duration,
-    /// How long after the last arrival answers are waited for.
+    /// How long to wait for answers after the last arrival.
     pub patience: Duration,
 }
 
 impl Drive {
-    /// Does it, and writes the same files as [`Run::execute`].
+    /// Sends the requests, and writes the same files as [`Run::execute`].
     ///
     /// # Errors
     /// If anything is wrong before the first arrival, or the load itself cannot
@@ -99,7 +99,7 @@ impl Drive {
         };
         let sent = std::thread::scope(|scope| {
             let thread = scope.spawn(work);
-            // Where nobody looks, do not disturb by waking up.
+            // Do not disturb the measurement by wake-ups if the progress is not shown.
             while progress.is_watched() && !thread.is_finished() {
                 progress.at(over.load(Relaxed));
                 std::thread::sleep(Duration::from_millis(200));
@@ -128,8 +128,8 @@ fn records(trace: &Trace, origin_ns: u64, outcomes: &[Outcome]) -> Vec<Record> {
         .collect()
 }
 
-/// The record of invocation `id`. It starts when the handler says, if that can
-/// be true, else when its request was sent.
+/// The record of invocation `id`. It starts at the handler's time if that is
+/// plausible, else when its request was sent.
 fn record(id: usize, invocation: &Invocation, origin_ns: u64, outcome: &Outcome) -> Record {
     let since = |ns: u64| ns.saturating_sub(origin_ns) / 1000;
     let measures = outcome.answer.ok().and_then(|answer| answer.measures);

@@ -2,17 +2,17 @@
 
 use super::load::{body, send_all, Outcome, Request};
 use super::target::{Place, Places};
-use crate::clock::monotonic_ns;
 use anyhow::{bail, Context, Result};
 use faas_data::trace::Phase;
+use faas_replay::clock::monotonic_ns;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// What a handler does in the warm-up, in microseconds: it blocks, so that the
-/// next request goes to another worker.
+/// How long a handler blocks in the warm-up, in microseconds, so that the next
+/// request goes to another worker.
 const BLOCK_US: u64 = 300_000;
 
-/// Time between two attempts at a target that is not there yet.
+/// Time between two attempts at a target that is not ready.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Sends `count` requests to each place at the same time, again where they

@@ -64,22 +64,106 @@ fn run(name: &str, times: u64, trace: &Trace) -> Run {
     Run::new(name, summary, records, &trace.invocations)
 }
 
-#[test]
-fn every_figure_can_be_drawn() {
-    for figure in all().into_iter().filter(|figure| !figure.needs_traces) {
+/// All figures drawn from what is made up, without those that need traces.
+fn drawn() -> Vec<(Figure, Drawn)> {
+    let figures = all().into_iter().filter(|figure| !figure.needs_traces);
+    let draw = |figure: Figure| {
         let settings = (figure.settings)(SIZE);
         let measured: Vec<Measured> = settings.iter().map(measured).collect();
-        let drawn = (figure.draw)(&measured, Path::new("/none")).unwrap();
-        assert!(
-            !drawn.tables.is_empty() && !drawn.charts.is_empty(),
-            "{}",
-            figure.id
-        );
-        for chart in &drawn.charts {
-            assert!(chart.svg().unwrap().ends_with("</svg>\n"), "{}", figure.id);
+        (
+            figure,
+            (figure.draw)(&measured, Path::new("/none")).unwrap(),
+        )
+    };
+    figures.map(draw).collect()
+}
+
+/// What a figure shows: tables in full; of charts the title, the axes, and of each
+/// series its name, number of points, first and last point.
+fn text(figure: &Figure, drawn: &Drawn) -> String {
+    let mut text = format!("figure {}: {}\n", figure.id, figure.title);
+    for table in &drawn.tables {
+        text += &format!("table {}: {}\n", table.name, table.title);
+        text += &format!("  {}\n", table.columns.join(" | "));
+        for row in &table.rows {
+            text += &format!("  {}\n", row.join(" | "));
         }
-        for table in &drawn.tables {
-            assert!(!table.rows.is_empty(), "{} {}", figure.id, table.name);
+    }
+    for chart in &drawn.charts {
+        let scale = if chart.log_x { "log" } else { "linear" };
+        let (x, y) = (&chart.x, &chart.y);
+        text += &format!(
+            "chart {}: {}\n  {x} ({scale}) | {y}\n",
+            chart.name, chart.title
+        );
+        for series in &chart.series {
+            let point = |point: Option<&(f64, f64)>| {
+                point.map_or("none".to_string(), |(x, y)| format!("({x:.3}, {y:.3})"))
+            };
+            let (first, last) = (point(series.points.first()), point(series.points.last()));
+            let count = series.points.len();
+            text += &format!("  {}: {count} points, {first} to {last}\n", series.name);
+        }
+    }
+    text
+}
+
+/// `figures.txt` beside this file is what every figure shows. To change it, copy what
+/// this test prints, and check it by hand: row k takes k + 1 times as long as alone.
+#[test]
+fn every_figure_can_be_drawn() {
+    let texts: Vec<String> = drawn()
+        .iter()
+        .map(|(figure, drawn)| text(figure, drawn))
+        .collect();
+    let found = texts.join("\n");
+    let wanted = include_str!("figures.txt");
+    for (found, wanted) in found.lines().zip(wanted.lines()) {
+        assert_eq!(found, wanted, "of all:\n{}", texts.join("\n"));
+    }
+    assert_eq!(found.len(), wanted.len(), "of all:\n{found}");
+}
+
+/// The lines of a picture: CSS class, number of points, name.
+fn lines(svg: &str) -> Vec<(&str, usize, &str)> {
+    let paths = svg.split("<path class=\"line").skip(1);
+    paths
+        .map(|path| {
+            let (class, rest) = path.split_once("\" d=\"").unwrap();
+            let (points, rest) = rest.split_once("\"><title>").unwrap();
+            let name = rest.split_once("</title>").unwrap().0;
+            (class, points.matches(['M', 'L']).count(), name)
+        })
+        .collect()
+}
+
+#[test]
+fn every_chart_shows_its_axes_and_each_series_in_its_colour() {
+    for (figure, drawn) in drawn() {
+        for chart in &drawn.charts {
+            let at = format!("{} {}", figure.id, chart.name);
+            let svg = chart.svg().unwrap();
+            let scale = if chart.log_x { " (log scale)" } else { "" };
+            for part in [
+                format!("<title>{}</title>", chart.title),
+                format!(">{}{scale}</text>", chart.x),
+                format!(">{}</text>", chart.y),
+            ] {
+                assert!(svg.contains(&part), "{at}: {part}: {svg}");
+            }
+            let lines = lines(&svg);
+            assert_eq!(lines.len(), chart.series.len(), "{at}");
+            for ((class, points, name), series) in lines.iter().zip(&chart.series) {
+                assert_eq!(*name, series.name, "{at}");
+                assert_eq!(*points, series.points.len(), "{at} {name}");
+                assert!(
+                    svg.contains(&format!(">{name}</text>")),
+                    "{at} {name}: legend"
+                );
+                let scheduler = name.split(" (").next().unwrap();
+                let colour = format!(" k{} ", faas_report::style::Style::of(scheduler).colour);
+                assert!(class.contains(&colour), "{at} {name}: {class}");
+            }
         }
     }
 }

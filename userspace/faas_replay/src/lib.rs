@@ -1,0 +1,233 @@
+//! Replays traces: starts each invocation at its arrival and measures it. Owns the
+//! processes of a replay, their cgroups, and the [work] of invocations.
+//!
+//! The *supervisor* (the caller of [`replay()`]) has read the trace and looks after
+//! the scheduler. The [`dispatcher`] is a fresh, small, single-threaded process. At
+//! each arrival it forks one *child* ([`process`]); a fork costs less, the less
+//! memory the forking process has. Or it sends a request to a [`sandbox`] of a pool
+//! ([`warm`]), which a [`keeper`] has started. A [`peer`] is at the other end of the
+//! pipes that invocations block on. They share a [`board::Board`]: the plan goes
+//! down and the measurements come back, without locks.
+//!
+//! These processes are the caller's program, started again: its `main` has to begin
+//! with [`play_role`].
+
+pub mod board;
+pub mod cgroup;
+pub mod channel;
+pub mod child;
+pub mod clock;
+pub mod dispatcher;
+pub mod fork;
+pub mod helpers;
+pub mod keeper;
+pub mod meter;
+pub mod peer;
+pub mod process;
+pub mod realtime;
+pub mod sandbox;
+pub mod setup;
+pub mod steps;
+pub mod wait;
+pub mod warm;
+pub mod work;
+
+use anyhow::{bail, Context, Result};
+use board::{Board, Plan, PoolCounts, State};
+use faas_data::kind::{Blocking, Work};
+use faas_data::result::{Exit, Record};
+use faas_data::trace::{Invocation, Phase, Trace};
+use helpers::{spawn, Helpers};
+use setup::{Setup, DISPATCH, KEEP, PEER};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::AsRawFd;
+use std::process::{Child, ExitCode};
+use std::time::Duration;
+
+/// The measurements of a replay.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// One record for each invocation, in the order of the trace.
+    pub records: Vec<Record>,
+    /// How late each was forked or its request sent, in nanoseconds, without those
+    /// for which that failed.
+    pub lag_ns: Vec<u64>,
+    /// The counters of the sandboxes, if there were any.
+    pub pool: PoolCounts,
+    /// When the trace's time began, by the monotonic clock, in nanoseconds.
+    pub origin_ns: u64,
+}
+
+/// Plays the role in a replay that the arguments of this program (without its name)
+/// ask for, and returns the exit code. `None` if they ask for none.
+///
+/// To be called before anything else: each invocation is forked from one of these
+/// processes, whose memory must stay small.
+pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    let role = args.next()?;
+    let mut next = || {
+        let argument = args.next().unwrap_or_default();
+        argument.to_string_lossy().into_owned()
+    };
+    match role.to_str()? {
+        DISPATCH => Some(dispatcher::main(&next())),
+        KEEP => Some(keeper::main(&next(), &next())),
+        PEER => Some(peer::main()),
+        _ => None,
+    }
+}
+
+/// Replays `trace` on this machine.
+///
+/// `progress` is called several times a second with the number of invocations
+/// that are complete, if it is given.
+///
+/// # Errors
+/// If the board, a folder or a socket cannot be made, or if the dispatcher or its
+/// helpers cannot be started or fail.
+pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> Result<Measured> {
+    let pipes = |phase| {
+        matches!(
+            phase,
+            Phase::Io {
+                blocking: Some(Blocking::Pipe),
+                ..
+            }
+        )
+    };
+    let files = |phase| {
+        let computing = matches!(
+            phase,
+            Phase::Cpu {
+                work: Some(Work::File),
+                ..
+            }
+        );
+        computing
+            || matches!(
+                phase,
+                Phase::Io {
+                    blocking: Some(Blocking::File),
+                    ..
+                }
+            )
+    };
+    let mut helpers = Helpers::default();
+    if setup.any(trace, files) {
+        helpers.make_folder()?;
+    }
+    if setup.any(trace, pipes) {
+        helpers.start_peer()?;
+    }
+    let (functions, names) = functions(&trace.invocations);
+    let plan = Plan {
+        policy: setup.policy,
+        pin: setup.pin,
+        defaults: setup.defaults,
+        peer: helpers.peer(),
+        prestart: setup.warm().map(|warm| warm.prestart),
+    };
+    let (board, file) = Board::create(&trace.invocations, &functions, &plan)?;
+    let board_number = file.as_raw_fd().to_string();
+    let channel = match setup.warm() {
+        None => None,
+        Some(warm) => Some(helpers.start_keeper(&board_number, names, warm)?),
+    };
+    let mut dispatcher = spawn(&[DISPATCH, &board_number], channel, helpers.folder())
+        .context("cannot start the dispatcher")?;
+    let status = wait(&mut dispatcher, &board, progress)?;
+    let ended = helpers.end();
+    if let Some(message) = steps::explain(board.error()) {
+        bail!("{message}");
+    }
+    if !status.success() {
+        bail!("the dispatcher ended early: {status}");
+    }
+    ended?;
+    Ok(measured(trace, &board))
+}
+
+/// The number of each invocation's function, by first appearance, and the
+/// names of the functions.
+fn functions(invocations: &[Invocation]) -> (Vec<u32>, Vec<String>) {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut names = Vec::new();
+    let numbers = invocations.iter().map(|one| {
+        *known.entry(&one.function).or_insert_with(|| {
+            names.push(one.function.clone());
+            names.len() as u32 - 1
+        })
+    });
+    let numbers = numbers.collect();
+    (numbers, names)
+}
+
+fn wait(
+    dispatcher: &mut Child,
+    board: &Board,
+    progress: Option<&dyn Fn(u64)>,
+) -> Result<std::process::ExitStatus> {
+    let Some(progress) = progress else {
+        // No progress is shown: do not disturb the measurement by wake-ups.
+        return dispatcher.wait().context("cannot wait for the dispatcher");
+    };
+    loop {
+        progress(board.completed());
+        let ended = dispatcher.try_wait();
+        if let Some(status) = ended.context("cannot wait for the dispatcher")? {
+            return Ok(status);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn measured(trace: &Trace, board: &Board) -> Measured {
+    let origin = board.origin_ns();
+    let since = |ns: u64| ns.checked_sub(origin).map(|ns| ns / 1000);
+    let mut measured = Measured {
+        records: Vec::with_capacity(trace.invocations.len()),
+        lag_ns: Vec::with_capacity(trace.invocations.len()),
+        pool: board.pool(),
+        origin_ns: origin,
+    };
+    for (id, invocation) in trace.invocations.iter().enumerate() {
+        let slot = board.slot(id);
+        let exit = match slot.state() {
+            State::Exited(code) => Exit::Code(code),
+            State::Killed(signal) => Exit::Signal(signal),
+            State::NotForked(errno) => Exit::Fork(errno),
+        };
+        if let Some(forked) = slot.forked_ns() {
+            let planned = origin + invocation.arrival_us * 1000;
+            measured.lag_ns.push(forked.saturating_sub(planned));
+        }
+        measured.records.push(Record {
+            id,
+            function: invocation.function.clone(),
+            arrival_us: invocation.arrival_us,
+            start_us: slot.start_ns().and_then(since),
+            end_us: slot.end_ns().and_then(since),
+            cpu_us: slot.cpu_us(),
+            service_us: invocation.service_us(),
+            voluntary_switches: slot.voluntary(),
+            involuntary_switches: slot.involuntary(),
+            exit,
+            runqueue_wait_us: slot.wait_ns().map(|ns| ns / 1000),
+        });
+    }
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_numbered_as_they_appear() {
+        let call = |function: &str| Invocation::cpu(0, function, 1);
+        let (numbers, names) = functions(&["b", "a", "b", "c"].map(call));
+        assert_eq!(numbers, [0, 1, 0, 2]);
+        assert_eq!(names, ["b", "a", "c"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Scheduling policies of the dispatcher and of its children.
+
+use nix::errno::Errno;
+use nix::sched::CpuSet;
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::unistd::Pid;
+use std::fmt;
+
+/// Real-time priority of the dispatcher: above the children of every row, so no
+/// scheduler under test can delay an arrival.
+pub const DISPATCHER_PRIORITY: i32 = 50;
+
+/// Real-time priority of the processes that help it: below the dispatcher, and
+/// above the children.
+pub const HELPER_PRIORITY: i32 = DISPATCHER_PRIORITY - 1;
+
+/// What to do if real-time priority is refused.
+pub const HOW_TO_PERMIT: &str = "real-time priority (SCHED_FIFO) is not permitted: \
+    run as root, or with CAP_SYS_NICE, or with a limit such as `ulimit -r 50`";
+
+/// The scheduling policy that children run under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildPolicy {
+    /// SCHED_NORMAL: EEVDF, or the sched_ext scheduler if one is loaded.
+    Normal,
+    /// SCHED_BATCH.
+    Batch,
+    /// SCHED_FIFO with priority 1.
+    Fifo,
+    /// SCHED_RR with priority 1.
+    RoundRobin,
+}
+
+impl ChildPolicy {
+    const ALL: [Self; 4] = [Self::Normal, Self::Batch, Self::Fifo, Self::RoundRobin];
+
+    /// The kernel's number of the policy.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Normal => libc::SCHED_OTHER,
+            Self::Batch => libc::SCHED_BATCH,
+            Self::Fifo => libc::SCHED_FIFO,
+            Self::RoundRobin => libc::SCHED_RR,
+        }
+    }
+
+    /// The policy with this number, if it is one of ours.
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.number() == number)
+    }
+
+    /// Gives the process `pid` this policy. New children have SCHED_NORMAL.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn apply(self, pid: libc::pid_t) -> Result<(), Errno> {
+        match self {
+            Self::Normal => Ok(()),
+            Self::Batch => set(pid, self.number(), 0),
+            Self::Fifo | Self::RoundRobin => set(pid, self.number(), 1),
+        }
+    }
+}
+
+impl fmt::Display for ChildPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Normal => "SCHED_NORMAL",
+            Self::Batch => "SCHED_BATCH",
+            Self::Fifo => "SCHED_FIFO",
+            Self::RoundRobin => "SCHED_RR",
+        })
+    }
+}
+
+/// Gives the calling thread the dispatcher's priority. Its children start
+/// with SCHED_NORMAL.
+///
+/// # Errors
+/// EPERM if real-time priority is not permitted.
+pub fn become_dispatcher() -> Result<(), Errno> {
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    set(0, policy, DISPATCHER_PRIORITY)
+}
+
+/// Gives the calling thread a helper's priority. Its children start with
+/// SCHED_NORMAL.
+///
+/// # Errors
+/// EPERM if real-time priority is not permitted.
+pub fn become_helper() -> Result<(), Errno> {
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    set(0, policy, HELPER_PRIORITY)
+}
+
+/// Restricts this process and its children to the first `cpus` of the CPUs
+/// that it may use; 0 is no restriction.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn pin(cpus: u32) -> Result<(), Errno> {
+    if cpus == 0 {
+        return Ok(());
+    }
+    let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0))?;
+    let mut first = CpuSet::new();
+    let mut missing = cpus;
+    for cpu in 0..CpuSet::count() {
+        if missing > 0 && allowed.is_set(cpu)? {
+            first.set(cpu)?;
+            missing -= 1;
+        }
+    }
+    nix::sched::sched_setaffinity(Pid::from_raw(0), &first)
+}
+
+/// Allows this process as many open files as it can be allowed: it needs one
+/// for each request in progress. A lower limit is no error until it is reached.
+pub fn raise_file_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
+}
+
+/// Whether this process may take the dispatcher's priority: tries, and goes
+/// back to SCHED_NORMAL.
+pub fn permitted() -> bool {
+    let allowed = set(0, libc::SCHED_FIFO, DISPATCHER_PRIORITY).is_ok();
+    allowed && set(0, libc::SCHED_OTHER, 0).is_ok()
+}
+
+fn set(pid: libc::pid_t, policy: i32, priority: i32) -> Result<(), Errno> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is a valid sched_param for the call's duration.
+    Errno::result(unsafe { libc::sched_setscheduler(pid, policy, &parameters) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_found_by_their_number() {
+        for policy in ChildPolicy::ALL {
+            assert_eq!(ChildPolicy::from_number(policy.number()), Some(policy));
+        }
+        assert_eq!(ChildPolicy::from_number(77), None);
+    }
+}

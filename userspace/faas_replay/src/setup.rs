@@ -1,0 +1,78 @@
+//! How to replay a trace, and the names of the processes of a replay.
+
+use super::cgroup::Limits;
+use super::realtime::ChildPolicy;
+use faas_data::kind::Defaults;
+use faas_data::trace::{Phase, Trace};
+
+/// The hidden first argument that turns this program into a dispatcher.
+pub const DISPATCH: &str = "__dispatch";
+
+/// The hidden first argument that turns this program into a keeper.
+pub const KEEP: &str = "__keep";
+
+/// The hidden first argument that turns this program into a peer.
+pub const PEER: &str = "__peer";
+
+/// What serves invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandboxes {
+    /// A process of its own for each.
+    Process,
+    /// Processes that serve one after the other.
+    Warm(Warm),
+}
+
+/// How warm sandboxes are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Warm {
+    /// How many of each function are started before the replay.
+    pub prestart: u32,
+    /// Whether each request gets a process forked by the sandbox.
+    pub forks: bool,
+    /// The limits of each one's cgroup, if it has one.
+    pub cgroup: Option<Limits>,
+}
+
+/// How to replay a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// The scheduling policy of the processes that serve invocations.
+    pub policy: ChildPolicy,
+    /// Number of CPUs to restrict them to, 0 for all.
+    pub pin: u32,
+    /// What serves invocations.
+    pub sandboxes: Sandboxes,
+    /// The kinds of phases for which the trace names none.
+    pub defaults: Defaults,
+}
+
+impl Setup {
+    /// How warm sandboxes are made, if there are any.
+    pub fn warm(&self) -> Option<Warm> {
+        match self.sandboxes {
+            Sandboxes::Process => None,
+            Sandboxes::Warm(warm) => Some(warm),
+        }
+    }
+
+    /// Whether `wanted` holds for any phase.
+    pub fn any(&self, trace: &Trace, wanted: impl Fn(Phase) -> bool) -> bool {
+        let phases = trace.invocations.iter().flat_map(|one| &one.phases);
+        phases.copied().any(|phase| wanted(self.decide(phase)))
+    }
+
+    /// The phase with its kind.
+    pub fn decide(&self, phase: Phase) -> Phase {
+        match phase {
+            Phase::Cpu { us, work } => Phase::Cpu {
+                us,
+                work: work.or(Some(self.defaults.work)),
+            },
+            Phase::Io { us, blocking } => Phase::Io {
+                us,
+                blocking: blocking.or(Some(self.defaults.blocking)),
+            },
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Recursive Fibonacci numbers, the function body of the SFS paper.
+//!
+//! A demand is filled as the paper's durations are: with the fib(N) that takes
+//! so long on this machine, by a rate measured at start, and the rest with
+//! smaller N. Contention must not make it longer, so the recursion looks at the
+//! clock between its parts, and is given up when the time is over.
+
+use super::pace::{LONGEST_NS, SHARE};
+use crate::clock::thread_cpu_ns;
+use std::hint::black_box;
+
+/// Largest N: fib(90) is a lifetime, and its number of calls fits 64 bits.
+const LARGEST: u32 = 90;
+
+/// Up to this N the clock is not looked at in between: 177 calls, less than a
+/// look costs.
+pub const SMALLEST: u32 = 10;
+
+/// The N whose duration is measured at start: 21,891 calls, some 50 us.
+const MEASURED: u32 = 20;
+
+/// How many calls fib(N) makes, itself included, by N.
+const CALLS: [u64; LARGEST as usize + 1] = {
+    let mut calls = [1; LARGEST as usize + 1];
+    let mut n = 2;
+    while n <= LARGEST as usize {
+        calls[n] = 1 + calls[n - 1] + calls[n - 2];
+        n += 1;
+    }
+    calls
+};
+
+/// How fast this machine recurs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fib {
+    /// Nanoseconds for one call.
+    call_ns: f64,
+}
+
+impl Fib {
+    /// Measures the rate: the best of three, the first of which is cold.
+    pub fn measure() -> Self {
+        let once = |_| {
+            let before = thread_cpu_ns();
+            plain(MEASURED);
+            thread_cpu_ns() - before
+        };
+        let best = (0..3).map(once).min().unwrap_or(1);
+        Self {
+            call_ns: best.max(1) as f64 / CALLS[MEASURED as usize] as f64,
+        }
+    }
+
+    /// How long fib(`n`) takes, in nanoseconds; `n` is at most [`LARGEST`].
+    fn cost_ns(self, n: u32) -> u64 {
+        (CALLS[n as usize] as f64 * self.call_ns) as u64
+    }
+
+    /// The largest N whose fib(N) takes no longer than `ns`, at least
+    /// [`SMALLEST`].
+    fn fitting(self, ns: u64) -> u32 {
+        let fits = |n: &u32| self.cost_ns(*n) <= ns;
+        (SMALLEST..=LARGEST).rev().find(fits).unwrap_or(SMALLEST)
+    }
+
+    /// Computes Fibonacci numbers until `clock` shows `target_ns`; `compute`
+    /// computes one without looking at the clock.
+    pub fn until(
+        self,
+        target_ns: u64,
+        clock: impl FnMut() -> u64,
+        compute: impl FnMut(u32) -> u64,
+    ) {
+        let mut watch = Watch {
+            fib: self,
+            target_ns,
+            now_ns: 0,
+            clock,
+            compute,
+        };
+        watch.now_ns = (watch.clock)();
+        while watch.left_ns() > 0 {
+            let n = self.fitting(watch.left_ns());
+            black_box(watch.recur(n));
+        }
+    }
+}
+
+/// One computation, with an eye on the clock.
+struct Watch<C, F> {
+    fib: Fib,
+    target_ns: u64,
+    now_ns: u64,
+    clock: C,
+    compute: F,
+}
+
+impl<C: FnMut() -> u64, F: FnMut(u32) -> u64> Watch<C, F> {
+    fn left_ns(&self) -> u64 {
+        self.target_ns.saturating_sub(self.now_ns)
+    }
+
+    /// fib(`n`), in parts that take at most a quarter of the rest; some
+    /// other number when the time is over.
+    fn recur(&mut self, n: u32) -> u64 {
+        if self.left_ns() == 0 {
+            return 0;
+        }
+        let stretch_ns = (self.left_ns() / SHARE).min(LONGEST_NS);
+        if n <= SMALLEST || self.fib.cost_ns(n) <= stretch_ns {
+            let value = (self.compute)(n);
+            self.now_ns = (self.clock)();
+            return value;
+        }
+        self.recur(n - 1) + self.recur(n - 2)
+    }
+}
+
+/// fib(`n`) by the definition.
+pub fn plain(n: u32) -> u64 {
+    if black_box(n) < 2 {
+        return u64::from(n);
+    }
+    plain(n - 1) + plain(n - 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn the_numbers_and_the_calls_are_right() {
+        let known = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55];
+        for (n, value) in known.into_iter().enumerate() {
+            assert_eq!(plain(n as u32), value);
+        }
+        // fib(n) makes 2 fib(n + 1) - 1 calls.
+        for n in 0..20 {
+            assert_eq!(CALLS[n as usize], 2 * plain(n + 1) - 1);
+        }
+    }
+
+    #[test]
+    fn in_parts_it_is_the_same_number() {
+        let mut watch = Watch {
+            fib: Fib { call_ns: 100.0 },
+            target_ns: u64::MAX,
+            now_ns: 0,
+            clock: || 0,
+            compute: plain,
+        };
+        assert_eq!(watch.recur(25), plain(25));
+    }
+
+    /// Fills `target_ns` on an imaginary clock on which a call takes `real_ns`
+    /// where 2 ns were measured: what was left over, and the parts computed.
+    fn fill(target_ns: u64, real_ns: u64) -> (u64, Vec<u32>) {
+        let now = Cell::new(0);
+        let mut parts = Vec::new();
+        let fib = Fib { call_ns: 2.0 };
+        fib.until(
+            target_ns,
+            || now.get(),
+            |n| {
+                parts.push(n);
+                now.set(now.get() + CALLS[n as usize] * real_ns);
+                0
+            },
+        );
+        (now.get() - target_ns, parts)
+    }
+
+    #[test]
+    fn the_overshoot_is_a_smallest_part_even_if_the_machine_slows_down() {
+        for target_ns in [1, 1_000, 400_000, 3_250_000, 60_000_000] {
+            for real_ns in [1, 2, 8] {
+                let (overshoot, parts) = fill(target_ns, real_ns);
+                let smallest = CALLS[SMALLEST as usize] * real_ns;
+                assert!(overshoot <= smallest, "{target_ns} {real_ns}: {overshoot}");
+                let longest = parts.iter().max().unwrap();
+                assert!(CALLS[*longest as usize] * 2 <= LONGEST_NS);
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_that_fits_is_taken() {
+        let fib = Fib { call_ns: 2.0 };
+        // fib(20) makes 21,891 calls, fib(21) 35,421.
+        assert_eq!(fib.fitting(43_782), 20);
+        assert_eq!(fib.fitting(43_781), 19);
+        assert_eq!(fib.fitting(0), SMALLEST);
+        assert!(Fib::measure().call_ns > 0.0);
+    }
+}

@@ -1,0 +1,185 @@
+//! Work: what invocations compute in their CPU time, and what they block in.
+//!
+//! The demand is always a time: a `cpu` phase is over when the thread's CPU
+//! clock says so, whatever it computes. So the kinds differ in their effects on
+//! caches, memory, kernel and branch predictor, not in their demand.
+
+pub mod fib;
+pub mod file;
+pub mod pace;
+pub mod pipe;
+pub mod primes;
+pub mod spin;
+pub mod stream;
+pub mod text;
+
+use crate::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
+use faas_data::kind::{Blocking, Work};
+use faas_data::trace::Phase;
+use nix::errno::Errno;
+use std::os::fd::RawFd;
+
+/// Does the work of one process. The data of a kind are made at its first use, or
+/// by [`Worker::prepare`].
+#[derive(Debug, Default)]
+pub struct Worker {
+    fib: Option<fib::Fib>,
+    primes: primes::Primes,
+    stream: Option<stream::Stream>,
+    file: file::Files,
+    json: Option<text::Json>,
+    markdown: Option<text::Markdown>,
+    sentiment: Option<text::Sentiment>,
+    /// Where the peer takes orders: [`pipe::block`].
+    peer: Option<RawFd>,
+    /// Time blocked so far.
+    blocked_ns: u64,
+    /// Whether it may also have waited for files.
+    used_files: bool,
+}
+
+impl Worker {
+    /// A worker that blocks in pipes with the help of the peer behind this
+    /// socket, if there is one.
+    pub fn new(peer: Option<RawFd>) -> Self {
+        Self {
+            peer,
+            ..Self::default()
+        }
+    }
+
+    /// Makes the data of `work` that forked processes can share: measurements and
+    /// word lists, but not the memory that the work is about.
+    pub fn prepare(&mut self, work: Work) {
+        match work {
+            Work::Fib => drop(self.fib.get_or_insert_with(fib::Fib::measure)),
+            Work::Json => _ = self.json.get_or_insert_default(),
+            Work::Markdown => _ = self.markdown.get_or_insert_default(),
+            Work::Sentiment => _ = self.sentiment.get_or_insert_default(),
+            Work::Spin | Work::Primes | Work::Stream | Work::File => {}
+        }
+    }
+
+    /// Total time blocked, in nanoseconds; `None` if only the file system knows.
+    pub fn blocked_ns(&self) -> Option<u64> {
+        (!self.used_files).then_some(self.blocked_ns)
+    }
+
+    /// Executes the phases of an invocation. `begun_ns` is the thread's CPU time when
+    /// it began: its demand counts from there.
+    ///
+    /// The cost of sleeping is a part of the demand. The cost of other kinds of
+    /// blocking comes on top, because it may be large.
+    ///
+    /// # Errors
+    /// If files, pipes or the peer fail.
+    pub fn serve(&mut self, phases: &[Phase], begun_ns: u64) -> Result<(), Errno> {
+        let mut demand_ns = begun_ns;
+        for phase in phases {
+            match phase {
+                Phase::Cpu { us, work } => {
+                    demand_ns += us * 1000;
+                    self.compute(work.unwrap_or(Work::Spin), demand_ns)?;
+                }
+                Phase::Io { us, blocking } => {
+                    let before = thread_cpu_ns();
+                    self.blocked_ns += us * 1000;
+                    let until_ns = monotonic_ns() + us * 1000;
+                    let blocking = blocking.unwrap_or(Blocking::Sleep);
+                    self.block(blocking, until_ns)?;
+                    if blocking != Blocking::Sleep {
+                        demand_ns += thread_cpu_ns() - before;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes until the thread's CPU clock shows `target_ns`.
+    fn compute(&mut self, work: Work, target_ns: u64) -> Result<(), Errno> {
+        let clock = thread_cpu_ns;
+        match work {
+            Work::Spin => pace::until(target_ns, spin::SHORTEST, clock, spin::rounds),
+            Work::Fib => {
+                let fib = self.fib.get_or_insert_with(fib::Fib::measure);
+                fib.until(target_ns, clock, fib::plain);
+            }
+            Work::Primes => pace::until(target_ns, 1, clock, |n| self.primes.test(n)),
+            Work::Stream => {
+                let stream = self.stream.get_or_insert_default();
+                pace::until(target_ns, 1, clock, |n| stream.blocks(n));
+            }
+            Work::File => {
+                self.used_files = true;
+                return pace::try_until(target_ns, 1, clock, |n| self.file.write_and_delete(n));
+            }
+            Work::Json => {
+                let json = self.json.get_or_insert_default();
+                pace::until(target_ns, 1, clock, |n| json.render(n));
+            }
+            Work::Markdown => {
+                let markdown = self.markdown.get_or_insert_default();
+                pace::until(target_ns, 1, clock, |n| markdown.render(n));
+            }
+            Work::Sentiment => {
+                let sentiment = self.sentiment.get_or_insert_default();
+                pace::until(target_ns, 1, clock, |n| sentiment.score(n));
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks until the monotonic clock shows `until_ns`.
+    fn block(&mut self, blocking: Blocking, until_ns: u64) -> Result<(), Errno> {
+        match blocking {
+            Blocking::Sleep => {
+                sleep_until(until_ns);
+                Ok(())
+            }
+            Blocking::Pipe => pipe::block(self.peer.ok_or(Errno::ENOTCONN)?, until_ns),
+            Blocking::File => {
+                self.used_files = true;
+                self.file.sync_until(until_ns, monotonic_ns)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faas_data::kind::Kind;
+
+    #[test]
+    fn every_kind_uses_the_cpu_time_asked_for() {
+        let mut worker = Worker::new(None);
+        for work in Work::ALL.iter().copied() {
+            worker.prepare(work);
+            let begun = thread_cpu_ns();
+            let phase = Phase::Cpu {
+                us: 2000,
+                work: Some(work),
+            };
+            worker.serve(&[phase, phase], begun).unwrap();
+            assert!(thread_cpu_ns() - begun >= 4_000_000, "{work}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_a_device_to_wait_for_and_a_pipe_needs_its_peer() {
+        let mut worker = Worker::new(None);
+        let io = |blocking| Phase::Io {
+            us: 3000,
+            blocking: Some(blocking),
+        };
+        let begun = monotonic_ns();
+        worker
+            .serve(&[io(Blocking::File), io(Blocking::Sleep)], thread_cpu_ns())
+            .unwrap();
+        assert!(monotonic_ns() - begun >= 6_000_000);
+        assert_eq!(worker.blocked_ns(), None);
+        let alone = worker.serve(&[io(Blocking::Pipe)], 0);
+        assert_eq!(alone, Err(Errno::ENOTCONN));
+    }
+}

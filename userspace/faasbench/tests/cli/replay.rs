@@ -1,0 +1,119 @@
+//! `faasbench run`, and the results that `summarize` and `report` read.
+
+use crate::common::{can_measure, CANNOT_MEASURE};
+use crate::place::{Place, TINY};
+use sfs_skip::skip;
+use std::path::Path;
+
+#[test]
+fn a_tiny_trace_is_replayed_measured_and_reported() {
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    for (scheduler, name) in [("eevdf", "eevdf"), ("fifo", "first"), ("batch", "batch")] {
+        place.succeed(&format!(
+            "run --trace t.csv --scheduler {scheduler} --cpus 1 --out out --name {name}"
+        ));
+    }
+    let want = [
+        "batch.csv",
+        "batch.json",
+        "eevdf.csv",
+        "eevdf.json",
+        "first.csv",
+        "first.json",
+    ];
+    assert_eq!(place.names(Path::new("out")), want);
+    check_result(&place, "eevdf", true);
+    let again = "summarize out/eevdf.csv --trace t.csv --cpus 1 -o again.json";
+    place.succeed(again);
+    let summary = |name| {
+        let mut value: serde_json::Value = serde_json::from_str(&place.read(name)).unwrap();
+        // Only a run knows how late its dispatcher was, and what served it.
+        for known in ["arrival_lag_ms", "arrival_lag", "sandbox"] {
+            value.as_object_mut().unwrap().remove(known);
+        }
+        value
+    };
+    assert_eq!(summary("again.json"), summary("out/eevdf.json"));
+    let said = place.succeed("report out/eevdf.json out/first.json out/batch.json");
+    assert!(said.contains("first against eevdf: "), "{said}");
+    assert!(place.read("out/report.html").contains("</html>"));
+}
+
+/// Checks what is sure on any machine, however busy.
+pub fn check_result(place: &Place, name: &str, forked: bool) {
+    let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
+    let file = format!("out/{name}.csv");
+    let text = place.read(&file);
+    let records = faas_data::result::parse(&file, text.as_bytes(), &trace.invocations).unwrap();
+    assert_eq!(records.len(), 4);
+    for (record, invocation) in records.iter().zip(&trace.invocations) {
+        let (start, end) = record.completed().unwrap();
+        // Times are rounded down to microseconds, cpu_us in its two parts.
+        assert!(record.cpu_us + 2 >= invocation.service_us(), "{record:?}");
+        assert!(
+            end + 1 >= start && end - start + 1 >= io_us(invocation),
+            "{record:?}"
+        );
+        assert!(
+            end - record.arrival_us + 1 >= invocation.uncontended_us(),
+            "{record:?}"
+        );
+        assert_eq!(record.exit.to_string(), "0", "{record:?}");
+        // Only the kernel knows how long files made it wait.
+        let files = invocation
+            .phases
+            .iter()
+            .any(|one| one.to_string().ends_with("@file"));
+        let counted = Path::new("/proc/self/schedstat").exists();
+        let known = if forked { !files } else { counted };
+        assert_eq!(record.runqueue_wait_us.is_some(), known, "{record:?}");
+        let most = end - record.arrival_us - invocation.uncontended_us() + 2;
+        let bounded = record.runqueue_wait_us.is_none_or(|us| us <= most);
+        // A sandbox may have waited just before its request came.
+        assert!(bounded || !forked, "{record:?}");
+    }
+}
+
+fn io_us(invocation: &faas_data::trace::Invocation) -> u64 {
+    invocation.uncontended_us() - invocation.service_us()
+}
+
+#[test]
+fn a_scheduler_that_does_not_load_is_a_result_too() {
+    if !Path::new("/sys/kernel/sched_ext").exists() {
+        skip!("this kernel has no sched_ext");
+    }
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    let output = place.faasbench("run --trace t.csv --scheduler false --cpus 1 --out out");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(place
+        .read("out/false.json")
+        .contains("\"status\": \"not-loaded\""));
+    assert_eq!(place.read("out/false.csv").lines().count(), 1);
+}
+
+#[test]
+fn a_lost_machine_is_a_row_that_says_so() {
+    let place = Place::new();
+    place.write("t.csv", TINY);
+    let common = "--trace t.csv --cpus 1 --kernel k --accel icount";
+    place.succeed(&format!(
+        "summarize --lost panic {common} --scheduler scx_x -o scx_x.json"
+    ));
+    let said = place.succeed("report scx_x.json");
+    assert!(said.contains("scx_x !"), "{said}");
+    assert!(
+        said.contains("scx_x: lost with its machine, nothing was measured (panic)."),
+        "{said}"
+    );
+    let said = place.fail(&format!("summarize {common}"));
+    assert!(said.contains("<RESULT>"), "{said}");
+}
