@@ -362,6 +362,7 @@ mod tests {
         // It continues to learn, and reports that nothing is ranked.
         assert_eq!(learning.size(), (3, 0));
         let reports = learning.functions(10, |_| None);
+        assert_eq!(reports.len(), 3);
         assert!(reports.iter().all(|one| one.rank.is_none()));
     }
 
