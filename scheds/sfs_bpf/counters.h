@@ -2,7 +2,7 @@
 /*
  * The counters of the kernel half, one line each. Everything else about them is generated from
  * these lines: the numbers in C and in Rust (enum sfs_counter in intf.h), and the loader's
- * statistics with the text of --help-stats (scx_sfs/build.rs reads this file).
+ * statistics with the text of --help-stats (sfs_bpf/build.rs reads this file).
  *
  * PUBLISHED(NAME, "text"): SFS_NAME; the loader publishes it as the name in lower case.
  * INTERNAL(NAME): SFS_NAME; the loader computes with it.

@@ -43,7 +43,7 @@ typedef long long s64;
 /*
  * Defaults of the loader's options, and initial values of the kernel half's tunables.
  * sfs_policy and the simulation do not use this file. The defaults that they need are also in
- * sfs_policy::defaults; scx_sfs/tests/constants.rs compares the two.
+ * sfs_policy::defaults; sfs_bpf/tests/constants.rs compares the two.
  */
 #define SFS_DEFAULT_SLICE_NS		100000000ULL	/* S before the first N arrivals */
 #define SFS_DEFAULT_IAT_WINDOW		100		/* N */

@@ -4,7 +4,7 @@
 # What is compared, of those that are built.
 readonly PROGRAMS=(scx_sfs faasbench sfs_behaviour sfs_waste)
 # The packages whose BPF objects are.
-readonly WITH_BPF=(scx_sfs sfs_waste)
+readonly WITH_BPF=(sfs_bpf sfs_waste)
 
 # bpf_object RELEASE PACKAGE: prints the path of the newest BPF object of a package.
 bpf_object() {

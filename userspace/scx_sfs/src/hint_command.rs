@@ -149,7 +149,7 @@ fn send_lines(input: &mut impl BufRead, sender: &mut Sender, rate: Option<u32>) 
         refused,
         ..
     } = tally;
-    crate::note(&format!(
+    sfs_text::note(&format!(
         "{sent} hints sent, {dropped} dropped, {refused} lines refused"
     ));
     result?;
@@ -206,7 +206,7 @@ impl Tally {
     fn refuse(&mut self, problem: &sfs_hint::Problem) {
         self.refused += 1;
         if self.refused <= EXPLAINED {
-            crate::note(&format!("{}: line {}: {problem}", crate::NAME, self.line));
+            sfs_text::note(&format!("{}: line {}: {problem}", sfs_bpf::NAME, self.line));
         }
     }
 }

@@ -17,8 +17,10 @@ use nix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-use crate::bpf_intf::SFS_MAX_SPANS;
-use crate::exit::End;
+use sfs_bpf::bpf_intf::SFS_MAX_SPANS;
+use sfs_bpf::exit::End;
+use sfs_bpf::kernel::Span;
+
 use crate::learn::write_whole;
 
 /// Path of the file, except in tests.
@@ -48,15 +50,6 @@ const BRIDGED: Duration = Duration::from_secs(300);
 
 /// Stands for an end that is not known.
 const FOR_EVER: u64 = u64::MAX;
-
-/// When a scheduler was loaded and unloaded, in ns of CLOCK_MONOTONIC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
-    /// Start of loading.
-    pub from: u64,
-    /// Unloading; `u64::MAX`: not yet, or unknown.
-    pub to: u64,
-}
 
 /// How and when (ns of CLOCK_MONOTONIC) a scheduler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

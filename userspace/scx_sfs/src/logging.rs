@@ -11,6 +11,15 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{debug_fn, FieldFn, Writer};
 use tracing_subscriber::prelude::*;
 
+/// The crates whose messages an operator must know; docs/runbook.md has them.
+pub const CRATES: [&str; 5] = [
+    "scx_sfs",
+    "sfs_bpf",
+    "sfs_cgroups",
+    "sfs_listener",
+    "sfs_statistics",
+];
+
 /// Quiet by default: one line at start, then only messages that an operator must know. Messages
 /// of libraries, benign by experience, appear with --verbose.
 pub fn init(verbose: bool) {
@@ -18,7 +27,7 @@ pub fn init(verbose: bool) {
         Targets::new().with_default(Level::DEBUG)
     } else {
         Targets::new()
-            .with_target(env!("CARGO_CRATE_NAME"), Level::INFO)
+            .with_targets(CRATES.map(|name| (name, Level::INFO)))
             .with_default(Level::ERROR)
     };
     let lines = tracing_subscriber::fmt::layer()

@@ -12,13 +12,15 @@ use clap::CommandFactory;
 use tracing::{debug, error, info, warn};
 
 use crate::control::Control;
-use crate::exit::{End, Failure, Status};
-use crate::hints::HintListener;
 use crate::history::History;
 use crate::options::{Command, Options};
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::{boundary, history, learn, logging, note, preflight, service, stats, version, NAME};
+use crate::{history, logging, predecessor, service};
+use sfs_bpf::exit::{End, Failure, Status};
+use sfs_bpf::{boundary, preflight, version, NAME};
+use sfs_listener::HintListener;
+use sfs_text::note;
 
 /// Executes the command line. Returns the exit code of the program.
 pub fn run() -> ExitCode {
@@ -39,7 +41,7 @@ fn execute(options: &Options) -> Result<(), Failure> {
     match &options.command {
         Some(Command::Hint(hint)) => return Ok(hint.run()?),
         Some(Command::Functions { count }) => {
-            return Ok(learn::print_functions((*count).into())?);
+            return Ok(sfs_statistics::print_functions((*count).into())?);
         }
         None => {}
     }
@@ -48,7 +50,7 @@ fn execute(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     if options.help_stats {
-        return Ok(stats::describe(&mut io::stdout())?);
+        return Ok(sfs_statistics::describe(&mut io::stdout())?);
     }
     if let Some(shell) = options.completions {
         return Ok(print_completions(shell)?);
@@ -83,12 +85,12 @@ fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
         std::thread::spawn(move || {
-            if let Err(error) = stats::monitor(interval, |why| debug!("{why}")) {
+            if let Err(error) = sfs_statistics::monitor(interval, |why| debug!("{why}")) {
                 warn!("no more statistics are printed: {error:#}");
             }
         });
     }
-    if !preflight::wait_for_the_last_one(signals)? {
+    if !predecessor::wait_until_gone(signals)? {
         return Ok(());
     }
     let mut history = History::open();
@@ -172,7 +174,7 @@ fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
 
 fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
     let say = |why: &str| note(&format!("{NAME}: {why}"));
-    let monitor = std::thread::spawn(move || stats::monitor(interval, say));
+    let monitor = std::thread::spawn(move || sfs_statistics::monitor(interval, say));
     while !signals.wait(Duration::from_millis(200))? {
         if monitor.is_finished() {
             return monitor

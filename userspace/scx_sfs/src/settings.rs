@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use sfs_policy::{defaults, Config, OverloadPolicy, SlicePolicy};
 
-use crate::boundary::Identity;
-use crate::cgroups::SandboxPattern;
-use crate::kernel::{Slice, Tunables};
+use sfs_bpf::boundary::Identity;
+use sfs_bpf::kernel::{Slice, Tunables};
+use sfs_cgroups::SandboxPattern;
 
 /// Settings of a run of the scheduler.
 #[derive(Debug, Clone)]

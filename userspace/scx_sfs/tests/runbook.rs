@@ -4,13 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use scx_sfs::stats::Metrics;
+use scx_sfs::logging::CRATES;
+use sfs_statistics::Metrics;
 
 /// Macros whose text people get to read in the log, or as the program's last words.
 const MACROS: [&str; 5] = ["warn!(", "error!(", "info!(", "bail!(", "anyhow!("];
 
 /// What goes to clients only, not into the log.
-const CLIENTS: [&str; 2] = ["hint_command.rs", "stats/requests.rs"];
+const CLIENTS: [&str; 2] = ["hint_command.rs", "sfs_statistics/src/requests.rs"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -57,10 +58,9 @@ fn literal(code: &str) -> Option<String> {
 
 fn messages() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    sources(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut found,
-    );
+    for name in CRATES {
+        sources(&root().join("userspace").join(name).join("src"), &mut found);
+    }
     let mut messages = Vec::new();
     for (path, code) in found {
         for name in MACROS {
@@ -120,7 +120,7 @@ fn each_statistic_has_a_line() {
 
 #[test]
 fn each_exit_status_has_a_line_and_the_unit_agrees() {
-    let exit = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exit.rs");
+    let exit = root().join("userspace/sfs_bpf/src/exit.rs");
     let exit = fs::read_to_string(exit).unwrap();
     let unit = fs::read_to_string(root().join("packaging/scx_sfs.service.in")).unwrap();
     let prevented: Vec<&str> = unit
@@ -149,4 +149,28 @@ fn each_exit_status_has_a_line_and_the_unit_agrees() {
         let expected = number != "0" && !prevented.contains(&number);
         assert_eq!(restarted, expected, "{row}");
     }
+}
+
+/// A crate with messages that `CRATES` leaves out would be silent, and not compared.
+#[test]
+fn each_crate_with_messages_is_compared() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let manifest = fs::read_to_string(manifest).unwrap();
+    let own = |line: &str| -> Option<String> {
+        let name = line.strip_suffix(".workspace = true")?;
+        name.starts_with("sfs_").then(|| name.to_owned())
+    };
+    let mut with_messages: Vec<String> = manifest
+        .lines()
+        .filter_map(own)
+        .filter(|name| {
+            let path = root().join("userspace").join(name).join("Cargo.toml");
+            fs::read_to_string(path)
+                .unwrap()
+                .contains("tracing.workspace")
+        })
+        .chain(["scx_sfs".to_owned()])
+        .collect();
+    with_messages.sort();
+    assert_eq!(with_messages, CRATES);
 }

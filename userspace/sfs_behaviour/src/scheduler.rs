@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use sfs_waste::Span;
 
 /// Statistics as scx_sfs serves them, since load.
-pub use scx_sfs::stats::Metrics as Stats;
+pub use sfs_statistics::Metrics as Stats;
 
 use crate::clock::{now, wait_until};
 

@@ -1,6 +1,6 @@
 //! Defaults of scx_sfs's decisions, each declared once, for the options of the loader and of
 //! the simulation. Initial values of the kernel half are also in its `intf.h`, which this crate
-//! does not use; `scx_sfs/tests/constants.rs` compares the two.
+//! does not use; `sfs_bpf/tests/constants.rs` compares the two.
 
 pub use crate::iat::DEFAULT_WINDOW as WINDOW;
 pub use crate::learn::DEFAULT_FUNCTIONS as FUNCTIONS;

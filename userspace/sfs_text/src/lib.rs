@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`line`](fn@line) | a message, or a name within a sentence |
 //! | [`word`] | a name in a table: no blanks either |
+//! | [`note`] | a line on standard error |
 //! | [`lines`] | text that has lines of its own, such as a dump |
 //!
 //! What is shown are the letters, digits, marks and symbols of any script. Shown escaped, as
@@ -24,7 +25,8 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::c_char;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 /// Most characters of a message on one line.
 pub const LINE_CHARS: usize = 4096;
@@ -46,6 +48,12 @@ const CUT: &str = "...";
 /// ```
 pub fn line(text: impl AsRef<[u8]>, most: usize) -> String {
     shown(text.as_ref(), most, |c| c == ' ')
+}
+
+/// Writes `text` to standard error as one line. A failed write (full disk, closed terminal) is
+/// ignored.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", line(text, LINE_CHARS));
 }
 
 /// Returns `name` as one word, of at most [`NAME_CHARS`] characters: blanks are shown as

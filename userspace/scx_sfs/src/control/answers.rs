@@ -1,11 +1,11 @@
 //! Answers to readers of statistics.
 
 use super::Control;
-use crate::cgroups::Sandboxes;
-use crate::hints::HintListener;
-use crate::kernel::Policy;
 use crate::learn::Learning;
-use crate::stats::{Answer, Metrics, Request};
+use sfs_bpf::kernel::Policy;
+use sfs_cgroups::Sandboxes;
+use sfs_listener::HintListener;
+use sfs_statistics::{Answer, Metrics, Request};
 
 impl Control<'_> {
     pub(super) fn answer(&self, what: Request, hints: Option<&HintListener>) -> Answer {

@@ -5,7 +5,7 @@ use sfs_policy::Mode;
 use tracing::info;
 
 use super::Control;
-use crate::hints::complaints::Complaint;
+use sfs_listener::complaints::Complaint;
 
 impl Control<'_> {
     /// Logs S and the mode in the form that `faasbench run` reads, if asked to.

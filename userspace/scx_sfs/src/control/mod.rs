@@ -20,28 +20,27 @@ use scx_utils::{ScxExitKind, UserExitInfo};
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, warn};
 
-use crate::bpf_intf::{
+use crate::learn::Learning;
+use crate::service::{self, Watchdog};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use log::OverloadLog;
+use sfs_bpf::bpf_intf::{
     sfs_completion, sfs_event, sfs_event_kind_SFS_EVENT_ARRIVALS as ARRIVALS,
     sfs_event_kind_SFS_EVENT_OVERLOAD_BEGUN as OVERLOAD_BEGUN,
     sfs_event_kind_SFS_EVENT_OVERLOAD_OVER as OVERLOAD_OVER, SFS_WATCHDOG_GUARD_NS,
 };
-use crate::cgroups::{Change, Sandboxes, CGROUP_ROOT};
-use crate::counters::{LastRead, Wakeups};
-use crate::cpus::function_cpus;
-use crate::exit::End;
-use crate::hints::{Clock, HintListener, KernelHint};
-use crate::history::Span;
-use crate::iat::IatMap;
-use crate::kernel::{KernelHalf, Policy};
-use crate::learn::Learning;
-use crate::names::Names;
-use crate::preflight;
-use crate::quota::{self, QuotaWatch};
-use crate::service::{self, Watchdog};
-use crate::settings::Settings;
-use crate::signals::Signals;
-use crate::stats::{RunInfo, StatsBridge};
-use log::OverloadLog;
+use sfs_bpf::counters::{LastRead, Wakeups};
+use sfs_bpf::cpus::function_cpus;
+use sfs_bpf::exit::End;
+use sfs_bpf::iat::IatMap;
+use sfs_bpf::kernel::{KernelHalf, KernelHint, Policy, Span};
+use sfs_bpf::names::Names;
+use sfs_bpf::preflight;
+use sfs_cgroups::quota::{self, QuotaWatch};
+use sfs_cgroups::{Change, Sandboxes, CGROUP_ROOT};
+use sfs_listener::{Clock, HintListener};
+use sfs_statistics::{RunInfo, StatsBridge};
 
 /// Longest time that completions wait until the loader learns from them.
 const LEARN_AFTER: Duration = Duration::from_secs(1);
@@ -89,7 +88,9 @@ impl<'object> Control<'object> {
         let tunables = &settings.tunables;
         let (mut sandboxes, present) = watch_sandboxes(settings)?;
         quota::check_room(tunables.max_cgroups)?;
-        let quotas = QuotaWatch::start(tunables.ignore_quotas)?;
+        let is_watched = !tunables.ignore_quotas && !preflight::reports_quotas()?;
+        let quotas = is_watched.then(|| QuotaWatch::start(preflight::kernel_release()));
+        let quotas = quotas.transpose()?;
         let mut kernel = KernelHalf::load(tunables, cpus, slice, past, object)?;
 
         let events = Rc::new(RefCell::new(Vec::new()));

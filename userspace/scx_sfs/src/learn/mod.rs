@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use sfs_bpf::kernel::Ranking;
 use sfs_policy::defaults::REFRESH;
-use sfs_policy::learn::{Change, LearnConfig, Learner, Table};
+use sfs_policy::learn::{Change, LearnConfig, Learner};
 use tracing::{info, warn};
 
-use crate::bpf_intf::sfs_completion;
 use pace::Pace;
-pub use report::{print_functions, FunctionReport};
 pub use save::write_whole;
 use save::Saver;
+use sfs_bpf::bpf_intf::sfs_completion;
 
 /// Number of functions whose tables are made in one go. This takes milliseconds.
 const AT_A_TIME: usize = 500;
@@ -27,36 +27,6 @@ const AT_A_TIME: usize = 500;
 /// Interval at which changed state is saved, besides at the end. It is a time and not a number
 /// of completions, so that no workload can control how much is written.
 const SAVE_AFTER: Duration = Duration::from_secs(60);
-
-/// The receiver of the ranks: the kernel half.
-pub trait Ranking {
-    /// Sets rank table `id`.
-    ///
-    /// # Errors
-    ///
-    /// It is rejected.
-    fn set_rank_table(&mut self, id: u16, table: &Table) -> Result<()>;
-
-    /// Makes functions without a table of their own use table `id`.
-    fn set_default_table(&mut self, id: u16);
-
-    /// Makes `function` use table `id`.
-    ///
-    /// # Errors
-    ///
-    /// There are too many functions.
-    fn set_function_table(&mut self, function: u64, id: u16) -> Result<()>;
-
-    /// Makes `function` use the default table.
-    ///
-    /// # Errors
-    ///
-    /// It is rejected.
-    fn forget_function(&mut self, function: u64) -> Result<()>;
-
-    /// Stops ranking, as before the first table. This cannot fail.
-    fn rank_no_more(&mut self);
-}
 
 /// What the loader has learned.
 pub struct Learning {
@@ -269,6 +239,7 @@ fn restore(file: &Path) -> Learner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sfs_policy::learn::Table;
 
     #[test]
     fn a_corrupt_state_is_no_reason_to_fail() {
@@ -391,6 +362,7 @@ mod tests {
         // It continues to learn, and reports that nothing is ranked.
         assert_eq!(learning.size(), (3, 0));
         let reports = learning.functions(10, |_| None);
+        assert_eq!(reports.len(), 3);
         assert!(reports.iter().all(|one| one.rank.is_none()));
     }
 

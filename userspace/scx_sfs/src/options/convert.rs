@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use sfs_policy::{OverloadPolicy, SlicePolicy};
 
 use super::{Options, NS_PER_MS, NS_PER_US};
-use crate::kernel::Tunables;
 use crate::settings::Settings;
+use sfs_bpf::kernel::Tunables;
 
 impl Options {
     /// Converts the options to the settings of a run.

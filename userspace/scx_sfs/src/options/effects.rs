@@ -5,7 +5,7 @@ use clap::ArgMatches;
 use sfs_hint::Address;
 
 use super::{Options, Policy};
-use crate::boundary::Boundary;
+use sfs_bpf::boundary::Boundary;
 
 /// When options have an effect. Options not listed always have one.
 pub(super) struct Effect {

@@ -20,18 +20,18 @@ use clap_complete::Shell;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::defaults;
 
-use crate::boundary::{Boundary, Identity, Unit};
-use crate::bpf_intf::{
+use crate::hint_command::HintCommand;
+use sfs_bpf::boundary::{Boundary, Identity, Unit};
+use sfs_bpf::bpf_intf::{
     SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_FAIR_MAX_WAIT_NS, SFS_DEFAULT_FAIR_SLICE_NS,
     SFS_DEFAULT_IAT_WINDOW, SFS_DEFAULT_IDLE_BOUNDARY_NS, SFS_DEFAULT_MAX_GROUPS,
     SFS_DEFAULT_MAX_SANDBOXES, SFS_IAT_SLOTS, SFS_WATCHDOG_GUARD_NS,
 };
-use crate::cgroups::SandboxPattern;
-use crate::hint_command::HintCommand;
-use crate::hints::HintOptions;
-pub use crate::kernel::Policy;
-use crate::shards::Shards;
-use crate::stats::MAX_FUNCTIONS;
+pub use sfs_bpf::kernel::Policy;
+use sfs_bpf::shards::Shards;
+use sfs_cgroups::SandboxPattern;
+use sfs_listener::HintOptions;
+use sfs_statistics::MAX_FUNCTIONS;
 use values::{parse_ageing, parse_interval, parse_overload_factor};
 
 const NS_PER_US: u64 = 1000;
@@ -51,8 +51,8 @@ const MAX_IAT_WINDOW: i64 = SFS_IAT_SLOTS as i64 / 2;
 /// demoted to FAIR, which shares the rest of the machine by virtual time. S
 /// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
 #[derive(Debug, Parser)]
-#[command(name = crate::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
-          after_help = crate::exit::HELP)]
+#[command(name = sfs_bpf::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
+          after_help = sfs_bpf::exit::HELP)]
 pub struct Options {
     /// Without a command, scx_sfs schedules.
     #[command(subcommand)]

@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use scx_sfs::bpf_intf::SFS_MAX_SPANS;
-use scx_sfs::cgroups::SandboxPattern;
-use scx_sfs::exit::End;
-use scx_sfs::exit_text::{dump_lines, RawExit};
 use scx_sfs::history::{History, MOST_EJECTIONS};
-use scx_sfs::learn::FunctionReport;
 use scx_sfs::options::Options;
-use scx_sfs::stats::{answers_to, Answer, Metrics, Request};
+use sfs_bpf::bpf_intf::SFS_MAX_SPANS;
+use sfs_bpf::exit::End;
+use sfs_bpf::exit_text::{dump_lines, RawExit};
+use sfs_cgroups::SandboxPattern;
+use sfs_statistics::FunctionReport;
+use sfs_statistics::{answers_to, Answer, Metrics, Request};
 use sfs_text::LINE_CHARS;
 
 /// What an exit with an error is at least (`scx_exit_kind` of the kernel).
@@ -110,7 +110,7 @@ pub fn check_options(bytes: &[u8]) {
 }
 
 fn check_arguments(mut arguments: Vec<OsString>) {
-    arguments.insert(0, scx_sfs::NAME.into());
+    arguments.insert(0, sfs_bpf::NAME.into());
     match Options::from_arguments(&arguments) {
         Ok(options) => {
             if let Err(error) = options.settings() {

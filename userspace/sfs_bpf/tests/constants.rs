@@ -1,0 +1,28 @@
+//! What stands in `intf.h` and in `sfs_policy`, which knows nothing of that file, is the same.
+
+use sfs_bpf::bpf_intf::{
+    SFS_BUCKETS, SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_IAT_WINDOW, SFS_DEFAULT_SLICE_NS,
+    SFS_RANK_TABLES,
+};
+use sfs_policy::defaults;
+use sfs_policy::learn::buckets::BUCKETS;
+use sfs_policy::learn::LearnConfig;
+
+#[test]
+fn defaults_are_those_of_the_policy() {
+    assert_eq!(
+        u64::from(SFS_DEFAULT_SLICE_NS),
+        defaults::INITIAL_SLICE_NS,
+        "S before the first window"
+    );
+    assert_eq!(SFS_DEFAULT_IAT_WINDOW as usize, defaults::WINDOW.get(), "N");
+    let tenths = f64::from(SFS_DEFAULT_AGEING_TENTHS);
+    assert!((tenths / 10.0 - defaults::AGEING).abs() < 1e-9, "ageing");
+}
+
+#[test]
+fn rank_tables_are_those_of_the_policy() {
+    assert_eq!(SFS_BUCKETS as usize, BUCKETS);
+    assert_eq!(SFS_RANK_TABLES, u32::from(defaults::TABLES));
+    assert_eq!(LearnConfig::default().tables, defaults::TABLES);
+}

@@ -1,0 +1,203 @@
+//! Patterns for the paths of sandboxes.
+
+use glob::Pattern;
+
+use crate::CGROUP_ROOT;
+
+/// Placeholder for the function's name in a component of a pattern.
+const FUNCTION: &str = "{function}";
+
+/// A pattern for the paths of sandboxes, below the root of the cgroup hierarchy: one pattern
+/// for each component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxPattern {
+    components: Vec<Component>,
+}
+
+/// A pattern for the name of one cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Component {
+    /// Any name that the glob matches.
+    Any(Pattern),
+    /// The function's name, with globs for the text before and after it.
+    Function(Pattern, Pattern),
+}
+
+impl Component {
+    fn parse(text: &str) -> Result<Self, String> {
+        let glob = |part| Pattern::new(part).map_err(|error| format!("`{text}`: {error}"));
+        match text.split_once(FUNCTION) {
+            None => glob(text).map(Self::Any),
+            Some((_, after)) if after.contains(FUNCTION) => {
+                Err(format!("`{text}` has {FUNCTION} twice"))
+            }
+            Some((before, after)) => Ok(Self::Function(glob(before)?, glob(after)?)),
+        }
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Any(glob) => glob.matches(name),
+            Self::Function(..) => self.function_in(name).is_some(),
+        }
+    }
+
+    /// Returns the function's name in `name`, the longest possible. None if the pattern has no
+    /// placeholder or does not match.
+    fn function_in<'name>(&self, name: &'name str) -> Option<&'name str> {
+        let Self::Function(before, after) = self else {
+            return None;
+        };
+        let mut cuts = (0..=name.len()).filter(|cut| name.is_char_boundary(*cut));
+        let start = cuts.find(|cut| before.matches(&name[..*cut]))?;
+        let end = cuts.rfind(|cut| after.matches(&name[*cut..]))?;
+        Some(&name[start..end])
+    }
+}
+
+/// Returns the path of a sandbox without a trailing number: `resize-7` and `resize-12` are
+/// sandboxes of one function.
+fn without_number(path: &str) -> &str {
+    let stem = path.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_number = stem.len() < path.len();
+    match stem.strip_suffix(['-', '_', '.']) {
+        Some(name) if is_number && !name.is_empty() && !name.ends_with('/') => name,
+        _ => path,
+    }
+}
+
+impl SandboxPattern {
+    /// Parses a pattern such as `kubepods.slice/*/*/cri-containerd-*.scope`, with an optional
+    /// leading `/sys/fs/cgroup/` or `/`.
+    ///
+    /// # Errors
+    ///
+    /// It is empty or not a pattern.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let below = text.strip_prefix(CGROUP_ROOT).unwrap_or(text);
+        let mut components = Vec::new();
+        for part in below.split('/').filter(|part| !part.is_empty()) {
+            if part == "." || part == ".." || part.contains("**") {
+                return Err(format!("`{part}` is no name of a cgroup"));
+            }
+            components.push(Component::parse(part)?);
+        }
+        if components.is_empty() {
+            return Err("want a path below /sys/fs/cgroup, such as functions/*".to_string());
+        }
+        Ok(Self { components })
+    }
+
+    /// Returns None if `name` does not match the component at `depth` (from 0), otherwise
+    /// whether that completes the pattern.
+    pub(super) fn step(&self, depth: usize, name: &str) -> Option<bool> {
+        let component = self.components.get(depth)?;
+        let last = depth + 1 == self.components.len();
+        component.matches(name).then_some(last)
+    }
+
+    /// Returns the name of the function whose sandbox is at `path`, relative to the root: the
+    /// name from the pattern, otherwise the path of the parent cgroup (`by_parent`) or its own
+    /// path. None if it is not a sandbox.
+    pub fn function_of(&self, path: &str, by_parent: bool) -> Option<String> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let pairs = || self.components.iter().zip(&parts);
+        if parts.len() != self.components.len() || !pairs().all(|(one, part)| one.matches(part)) {
+            return None;
+        }
+        let named: Vec<&str> = pairs()
+            .filter_map(|(one, part)| one.function_in(part))
+            .collect();
+        if !named.is_empty() {
+            return Some(named.join("/"));
+        }
+        let name = match path.rsplit_once('/') {
+            Some((above, _)) if by_parent => above,
+            _ => without_number(path),
+        };
+        Some(name.to_owned())
+    }
+
+    /// Returns whether `path`, relative to the root, is a sandbox.
+    #[cfg(test)]
+    fn matches(&self, path: &str) -> bool {
+        self.function_of(path, false).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        SandboxPattern::parse(pattern).unwrap().matches(path)
+    }
+
+    #[test]
+    fn the_names_that_platforms_use_are_matched() {
+        // OpenLambda's worker, Kubernetes with the systemd and cgroupfs drivers (containerd,
+        // CRI-O), Docker with both, Firecracker's jailer.
+        for (pattern, path) in [
+            ("*-sandboxes/cg-*", "default-ol-sandboxes/cg-17"),
+            (
+                "kubepods.slice/*/*/cri-containerd-*.scope",
+                "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f_2.slice/cri-containerd-9ab.scope",
+            ),
+            (
+                "kubepods.slice/kubepods-pod*.slice/crio-*.scope",
+                "kubepods.slice/kubepods-pod77.slice/crio-ab12.scope",
+            ),
+            ("kubepods/*/pod*/*", "kubepods/besteffort/pod3c-9/0a1b2c"),
+            ("system.slice/docker-*.scope", "system.slice/docker-0a1b2c.scope"),
+            ("/docker/*", "docker/0a1b2c"),
+            ("/sys/fs/cgroup/firecracker/*", "firecracker/551e7604-e35c"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} should match {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_matches_its_depth_only() {
+        assert!(!matches("functions/*", "functions"));
+        assert!(!matches("functions/*", "functions/a/b"));
+        assert!(!matches("functions/*", "other/a"));
+        assert!(matches("functions/?[0-9]", "functions/f1"));
+    }
+
+    #[test]
+    fn a_sandbox_tells_its_function() {
+        for (pattern, path, function) in [
+            ("faasbench/*", "faasbench/f07-12", "faasbench/f07"),
+            ("faasbench/*", "faasbench/f07", "faasbench/f07"),
+            ("faasbench/*", "faasbench/-12", "faasbench/-12"),
+            ("f/{function}-*", "f/image-resize-a4f", "image-resize"),
+            ("{function}/*/c-*", "mail/x/c-9", "mail"),
+            ("ns-{function}/pod-{function}-*", "ns-a/pod-b-7", "a/b"),
+            ("f/{function}", "f/caf\u{e9}-1", "caf\u{e9}-1"),
+        ] {
+            let pattern = SandboxPattern::parse(pattern).unwrap();
+            assert_eq!(pattern.function_of(path, false).as_deref(), Some(function));
+        }
+        let pattern = SandboxPattern::parse("f/*/*").unwrap();
+        let by_parent = |path| pattern.function_of(path, true);
+        assert_eq!(by_parent("f/resize/3").as_deref(), Some("f/resize"));
+        assert_eq!(by_parent("f/resize"), None);
+        let pattern = SandboxPattern::parse("f/x{function}-*").unwrap();
+        assert_eq!(pattern.function_of("f/x-1", false), None);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in [
+            "{function}{function}",
+            "",
+            "/",
+            "/sys/fs/cgroup",
+            "a/**",
+            "a/../b",
+            "a/[b",
+        ] {
+            assert!(SandboxPattern::parse(text).is_err(), "{text} was taken");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Requests of clients and their answers.
+
+use std::collections::BTreeMap;
+
+use anyhow::{bail, Context, Result};
+use scx_stats::prelude::*;
+
+use super::server::{self};
+use super::{FunctionReport, Metrics};
+
+/// Returns a reader that answers the requests of one client. It gets the answers from the
+/// control loop through `ask`.
+pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -> server::Reader {
+    let mut earlier = Metrics::default();
+    Box::new(move |request| match request.req.as_str() {
+        "stats_meta" => {
+            let meta = Metrics::meta();
+            Ok(serde_json::to_value(BTreeMap::from([(
+                meta.name.clone(),
+                meta,
+            )]))?)
+        }
+        "stats" => match request.args.get("target").map_or("top", String::as_str) {
+            "top" => {
+                let Answer::Metrics(now) = ask(Request::Metrics)? else {
+                    bail!(ANSWERED_ELSE);
+                };
+                let answer = now.since(&earlier);
+                earlier = *now;
+                answer.to_json()
+            }
+            "functions" => {
+                let most = most_functions(request.args.get("count"))?;
+                let Answer::Functions(reports) = ask(Request::Functions { most })? else {
+                    bail!(ANSWERED_ELSE);
+                };
+                Ok(serde_json::to_value(reports)?)
+            }
+            other => bail!("there are no statistics {other:?}; want top or functions"),
+        },
+        other => bail!("there is no request {other:?}; want stats or stats_meta"),
+    })
+}
+
+/// Returns the output to a client that sends just `bytes`, with `ask` as the control loop.
+pub fn answers_to(
+    bytes: &[u8],
+    ask: impl Fn(Request) -> Result<Answer> + Send + 'static,
+) -> Vec<u8> {
+    let mut said = Vec::new();
+    // Writing to a vector cannot fail.
+    let _ = server::converse(bytes, &mut said, &mut reader(ask), || {});
+    said
+}
+
+const ANSWERED_ELSE: &str = "the control loop has answered something else";
+
+/// Maximum number of functions in one answer. The control loop selects them, and this limit
+/// keeps it busy for milliseconds at most.
+pub const MAX_FUNCTIONS: usize = 1000;
+
+/// Parses the number of functions that a client requests.
+fn most_functions(count: Option<&String>) -> Result<usize> {
+    let Some(count) = count else {
+        return Ok(MAX_FUNCTIONS);
+    };
+    let count: usize = count.parse().context("count is no whole number")?;
+    Ok(count.min(MAX_FUNCTIONS))
+}
+
+/// Requests of readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// The counters.
+    Metrics,
+    /// The learned state of the functions with the most work.
+    Functions {
+        /// Maximum number of functions.
+        most: usize,
+    },
+}
+
+/// Answers to readers.
+#[derive(Debug)]
+pub enum Answer {
+    /// The counters.
+    Metrics(Box<Metrics>),
+    /// The learned state of the functions with the most work, in this order.
+    Functions(Vec<FunctionReport>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(req: &str, args: &[(&str, &str)]) -> StatsRequest {
+        let own = |(key, value): &(&str, &str)| (key.to_string(), value.to_string());
+        StatsRequest::new(req, args.iter().map(own).collect())
+    }
+
+    #[test]
+    fn requests_that_there_are_not_are_refused() {
+        let mut reader = reader(|what| unreachable!("{what:?} was asked for"));
+        for (wrong, word) in [
+            (
+                request("stats", &[("target", "bottom")]),
+                "top or functions",
+            ),
+            (request("bye\n", &[]), "\"bye\\n\""),
+            (
+                request("stats", &[("target", "functions"), ("count", "all")]),
+                "count",
+            ),
+        ] {
+            let said = format!("{:#}", reader(&wrong).unwrap_err());
+            assert!(said.contains(word), "{said}");
+        }
+        let meta = reader(&request("stats_meta", &[])).unwrap();
+        assert!(meta["Metrics"]["fields"]["arrivals"].is_object(), "{meta}");
+    }
+
+    #[test]
+    fn a_list_of_functions_has_a_bound() {
+        let most = |count: &str| most_functions(Some(&count.to_owned())).unwrap();
+        assert_eq!((most("0"), most("7")), (0, 7));
+        assert_eq!(most("1000000"), MAX_FUNCTIONS);
+        assert_eq!(most_functions(None).unwrap(), MAX_FUNCTIONS);
+    }
+}
