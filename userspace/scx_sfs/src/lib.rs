@@ -1,5 +1,5 @@
 //! The loader of scx_sfs without its `main()`. It is a library so that tests, examples and fuzz
-//! targets can use its parts. Only `sfs_behaviour` is meant to depend on it.
+//! targets can use its parts. Only `sfs_testbed` is meant to depend on it.
 #![allow(
     clippy::len_without_is_empty,
     reason = "the modules are public for tests and fuzz targets, not an interface"
