@@ -213,11 +213,11 @@ mod tests {
 
     #[test]
     fn the_cases_are_those_of_the_suite() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sfs_behaviour/src/cases");
-        let mut suite = String::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            suite += &std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        }
+        let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../sfs_*_cases/src/**/*.rs");
+        let suite: String = glob::glob(files)
+            .unwrap()
+            .map(|file| std::fs::read_to_string(file.unwrap()).unwrap())
+            .collect();
         for case in MANY_CPUS_CASES.iter().chain(&REAL_TIME_CASES) {
             assert!(
                 suite.contains(&format!("name: \"{case}\"")),

@@ -1,0 +1,257 @@
+//! The learned policy.
+
+use std::time::Duration;
+
+use anyhow::{ensure, Context, Result};
+use sfs_hint::{Client, Delivery, Form, Hint};
+
+use sfs_testbed::case::{Bench, Case};
+use sfs_testbed::clock::{ms, now, since, sleep, wait_until, PATIENCE};
+use sfs_testbed::process::{as_real_time, chain, fork_every, wait_for_all, Process};
+use sfs_testbed::scheduler::{output_of, Scheduler, Stats};
+use sfs_testbed::surroundings::freeze_map;
+
+/// The cases of this file, in the order in which they run.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "learned_is_sfs_without_history",
+        about: "--policy learned demotes like sfs until a hundred invocations have ended",
+        run: learned_is_sfs_without_history,
+    },
+    Case {
+        name: "learned_puts_short_before_long",
+        about:
+            "with known functions, a short process runs at once beside hogs queued before it",
+        run: learned_puts_short_before_long,
+    },
+    Case {
+        name: "hints_name_functions_to_learn",
+        about: "processes that differ only in their hints are separate functions, and quick ones run first",
+        run: hints_name_functions_to_learn,
+    },
+    Case {
+        name: "learned_starves_nobody",
+        about: "hogs with ranks share the machine in turns, far from the watchdog",
+        run: learned_starves_nobody,
+    },
+    Case {
+        name: "crowd_of_short_ones_starves_no_long_one",
+        about: "a process that waits by rank gets turns although better ranks keep arriving",
+        run: crowd_of_short_ones_starves_no_long_one,
+    },
+    Case {
+        name: "refused_tables_end_the_ranks",
+        about:
+            "if the kernel refuses a rank table, --policy sfs applies from then on, and no waiting task is lost",
+        run: refused_tables_end_the_ranks,
+    },
+    Case {
+        name: "fair_gives_no_credit",
+        about: "--policy fair: nothing runs in FILTER",
+        run: fair_gives_no_credit,
+    },
+];
+
+fn learned_is_sfs_without_history(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--policy learned --slice-us 20000")?;
+    let mut long = Process::burner(ms(100))?;
+    long.wait()?;
+    let stats = scheduler.stats()?;
+    ensure!((stats.demotions, stats.rank_tables) == (1, 0), "{stats:?}");
+    scheduler.finish()
+}
+
+fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
+    fork_every(ms(2), 150)?;
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    // Two for each CPU, which need far more than any known function.
+    let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
+    let mut longest = Duration::ZERO;
+    // Enough for each way to lose a claim of a CPU.
+    for _ in 0..60 {
+        // The case runs in FAIR, which has 4 ms of every 50 here. If these end during the
+        // fork, the fork continues 50 ms later, and the short process has not yet arrived.
+        let mut short = as_real_time(|| Process::burner(ms(5)))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+    }
+    bench.at_most("the longest turnaround of 60", longest, ms(25))?;
+    let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    ensure!(
+        listed.lines().count() >= 2,
+        "no function is listed: {listed}"
+    );
+    drop(hogs);
+    scheduler.finish()
+}
+
+fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
+    const SOCKET: &str = "/tmp/hint.sock";
+    let options = "--policy learned --slice-us 60000 --no-overload --hint-listen";
+    let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
+    let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
+    let mut serve = |name: &str, demand| named(&mut client, name, demand);
+    // Just enough for ranks: the last ones are too few to wake the loader up. Statistics are
+    // read all the time while it should look by itself.
+    for _ in 0..51 {
+        let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
+        wait_for_all(&mut both)?;
+    }
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 1)?;
+    let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    for name in ["quick", "slow"] {
+        let line = listed.lines().find(|line| line.contains(name));
+        bench.say(line.unwrap_or("not listed"));
+    }
+    let place = |name| listed.find(name).context("a function is not listed");
+    // Functions with most work come first.
+    ensure!(place("slow")? < place("quick")?, "{listed}");
+
+    // All need less than S: SFS would serve them first in, first out.
+    let count = 8 * bench.cpus();
+    let slow = (0..count).map(|_| serve("slow", ms(40)));
+    let mut slow = slow.collect::<Result<Vec<_>>>()?;
+    // As above; also, the hint must arrive within the 50 ms.
+    let mut quick = as_real_time(|| serve("quick", ms(2)))?;
+    quick.wait()?;
+    wait_for_all(&mut slow)?;
+    let longest = slow.iter().map(Process::turnaround).max();
+    bench.say(format_args!("the longest of {count} took {longest:?}"));
+    bench.at_most("the quick one behind them", quick.turnaround(), ms(150))?;
+    scheduler.finish()
+}
+
+/// Forks a process that sleeps for 50 ms, during which a hint names its function, and then
+/// burns `demand`.
+fn named(client: &mut Client, function: &str, demand: Duration) -> Result<Process> {
+    let process = Process::spawn(move |report| {
+        sleep(ms(50));
+        report.burn(demand);
+    })?;
+    let hint = Hint {
+        function: Some(function.to_owned()),
+        ..Hint::of(process.pid().as_raw())
+    };
+    let delivery = client.send(&hint)?;
+    ensure!(delivery == Delivery::Sent, "the hint was not accepted");
+    Ok(process)
+}
+
+fn learned_starves_nobody(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
+    fork_every(ms(2), 150)?;
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    let hogs = (0..4 * bench.cpus()).map(|_| Process::hog());
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(12_000));
+    let longest = hogs.iter().map(|hog| hog.longest_gap()).max();
+    bench.at_most("longest wait", longest.unwrap_or_default(), ms(10_000))?;
+    let least = hogs.iter().map(|hog| hog.cpu()).min().unwrap_or_default();
+    bench.say(format_args!(
+        "the least CPU time of a hog is {least:?} in 12 s"
+    ));
+    ensure!(least > ms(300), "a hog had only {least:?}");
+    drop(hogs);
+    scheduler.finish()
+}
+
+/// An attack: a long process is queued under little load, and so with an early expected end;
+/// then short processes arrive without end, each of which ranks before it.
+fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
+    let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
+    fork_every(ms(2), 150)?;
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    let hogs = bench.each_cpu(|_| Process::hog())?;
+    let mut long = Process::burner(ms(400))?;
+    sleep(ms(300));
+    let crowd = (0..16 * bench.cpus()).map(|_| chain(ms(2)));
+    let crowd = crowd.collect::<Result<Vec<_>>>()?;
+    let mut all: Vec<&Process> = hogs.iter().collect();
+    all.push(&long);
+    all.iter().for_each(|one| one.forget_gap());
+    let before: Vec<_> = all.iter().map(|one| one.cpu()).collect();
+    sleep(ms(12_000));
+    let longest = all.iter().map(|one| one.longest_gap()).max();
+    let left_out = all.iter().zip(&before);
+    let left_out = left_out.filter(|(one, before)| one.ended().is_none() && one.cpu() == **before);
+    let left_out = left_out.count();
+    let guarded = scheduler.stats()?.guarded;
+    bench.say(format_args!(
+        "{left_out} of {} did not run in 12 s, {guarded} turns given by the guard",
+        all.len()
+    ));
+    ensure!(left_out == 0, "{left_out} did not run in 12 s");
+    bench.at_most("longest wait", longest.unwrap_or_default(), ms(10_000))?;
+    drop((hogs, crowd));
+    long.wait()?;
+    scheduler.finish()
+}
+
+fn refused_tables_end_the_ranks(bench: &Bench) -> Result<()> {
+    const STATE: &str = "/tmp/refused.state";
+    let _ = std::fs::remove_file(STATE);
+    let options = format!("--policy learned --slice-us 20000 --no-overload --learn-state {STATE}");
+    let scheduler = bench.load(&options)?;
+    fork_every(ms(2), 150)?;
+    let ranked = |stats: &Stats| stats.rank_tables > 0;
+    let stats = scheduler.wait_for("ranks", ranked)?;
+    ensure!(stats.policy == "learned", "{stats:?}");
+    // More than CPUs, so that some always wait by rank.
+    let hogs = (0..4 * bench.cpus()).map(|_| Process::hog());
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
+
+    // The hogs need more than known functions do, which changes ranks, and so tables.
+    freeze_map("rank_tables")?;
+    let crowd = bench.saturate_filter()?;
+    let stats = scheduler.wait_for("the end of the ranks", |stats| stats.policy == "sfs")?;
+    ensure!(!ranked(&stats), "{stats:?}");
+    let log = scheduler.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("WARN")).collect();
+    told.iter().for_each(|line| bench.say(line));
+    let is_clear = told.len() == 1 && told[0].contains("as with --policy sfs");
+    ensure!(is_clear, "{told:?}");
+    // FILTER is full from here on: tasks that wait by rank run before it, or never.
+    let used = hogs.iter().map(|hog| hog.cpu()).collect::<Vec<_>>();
+    let start = now();
+    let all_go_on = wait_until(PATIENCE, || {
+        let mut both = hogs.iter().zip(&used);
+        both.all(|(hog, used)| hog.cpu() >= *used + ms(30))
+    });
+    bench.say(format_args!("all hogs had 30 ms within {:?}", since(start)));
+    ensure!(all_go_on, "a hog is lost");
+    let listed = output_of(std::process::Command::new(bench.program()).arg("functions"))?;
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let rank = listed
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().nth(5));
+    ensure!(rank == Some("-"), "a rank is listed: {listed}");
+    drop((hogs, crowd));
+    let stats = scheduler.wait_for("learning", |now| now.functions > 0)?;
+    ensure!(stats.policy == "sfs" && !ranked(&stats), "{stats:?}");
+    scheduler.finish()?;
+
+    // What was learned is kept and used after the next load.
+    let scheduler = bench.load(&options)?;
+    let stats = scheduler.wait_for("ranks", ranked)?;
+    ensure!(stats.policy == "learned", "{stats:?}");
+    scheduler.finish()
+}
+
+fn fair_gives_no_credit(bench: &Bench) -> Result<()> {
+    // Not bench.load(): options of `tests/run --with` may be about FILTER, which is unused.
+    let scheduler = Scheduler::start(bench.program(), &["--policy", "fair"])?;
+    let burners = (0..2 * bench.cpus()).map(|_| Process::burner(ms(30)));
+    let mut burners = burners.collect::<Result<Vec<_>>>()?;
+    wait_for_all(&mut burners)?;
+    let stats = scheduler.stats()?;
+    ensure!(stats.filter_starts == 0, "{stats:?}");
+    scheduler.finish()
+}

@@ -1,0 +1,227 @@
+//! Rates of work that mostly wakes up and switches. sched_ext has a cost there, under any
+//! scheduler (docs/parity.md compares some); these cases limit it.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use anyhow::{ensure, Result};
+
+use crate::kinds::{self, MEASURED};
+use sfs_testbed::case::{Bench, Case};
+use sfs_testbed::process::{wait_for_all, Process};
+
+/// The cases of this file, in the order in which they run.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "handoffs_keep_their_rate",
+        about: "rates of handoffs in a pair of processes, and in as many pairs as CPUs, beside EEVDF's",
+        run: handoffs_keep_their_rate,
+    },
+    Case {
+        name: "yields_keep_their_rate",
+        about: "rates of yields with one nice value and with twenty, and of a shared semaphore, beside EEVDF's",
+        run: yields_keep_their_rate,
+    },
+    Case {
+        name: "naps_keep_their_rate",
+        about: "the rate of four processes for each CPU that only sleep, for 50 us, beside EEVDF's",
+        run: naps_keep_their_rate,
+    },
+    Case {
+        name: "streams_keep_their_rate",
+        about: "rates of pipes with one writer and four readers, and of copied pipes, beside EEVDF's",
+        run: streams_keep_their_rate,
+    },
+    Case {
+        name: "births_keep_their_rate",
+        about: "rates of threads and of vforked processes that start and end, beside EEVDF's",
+        run: births_keep_their_rate,
+    },
+    Case {
+        name: "changes_keep_their_rate",
+        about: "rates of changes of CPU, of stops and continues, and of wake-ups on every CPU, beside EEVDF's",
+        run: changes_keep_their_rate,
+    },
+];
+
+/// Work whose rate is measured.
+struct Row<'a> {
+    what: &'a str,
+    /// Starts the processes.
+    start: &'a dyn Fn() -> Result<Vec<Process>>,
+    /// Least rate as a fraction of EEVDF's: on a single CPU, on two to four, and on more. On a
+    /// single CPU a handoff is only a switch of tasks; the callbacks, some 15 us in the emulator,
+    /// weigh more there than where a CPU must be woken up. On eight CPUs, tasks that only switch
+    /// wait for the locks of the shared queues: their rate is that of four CPUs, and EEVDF's,
+    /// which has a queue for each CPU, grows.
+    least: [f64; 3],
+}
+
+fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "pair with sockets",
+                start: &|| kinds::socket_pairs(1),
+                least: [0.55, 0.75, 0.7],
+            },
+            Row {
+                what: "pairs with sockets",
+                start: &|| kinds::socket_pairs(all),
+                least: [0.55, 0.68, 0.6],
+            },
+            Row {
+                what: "pairs with futexes",
+                start: &|| kinds::futex_pairs(all),
+                least: [0.6, 0.5, 0.5],
+            },
+            Row {
+                what: "pairs with eventfds",
+                start: &|| kinds::eventfd_pairs(all),
+                least: [0.63, 0.55, 0.52],
+            },
+        ],
+    )
+}
+
+fn yields_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "that yield",
+                start: &|| kinds::yielders(2 * all),
+                least: [0.4, 0.2, 0.2],
+            },
+            Row {
+                what: "of different nice values that yield",
+                start: &|| kinds::nice_yielders(20),
+                least: [0.45, 0.26, 0.13],
+            },
+            Row {
+                what: "with a semaphore",
+                start: &|| kinds::posters(2 * all),
+                least: [0.4, 0.3, 0.28],
+            },
+        ],
+    )
+}
+
+fn naps_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[Row {
+            what: "that nap",
+            start: &|| kinds::nappers(4 * all),
+            least: [0.85, 0.58, 0.45],
+        }],
+    )
+}
+
+fn streams_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "with four readers each",
+                start: &|| kinds::streams(all),
+                least: [0.78, 0.7, 0.4],
+            },
+            Row {
+                what: "copied",
+                start: &|| kinds::copied_streams(all),
+                least: [0.88, 0.75, 0.7],
+            },
+        ],
+    )
+}
+
+fn births_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "that start threads",
+                start: &|| kinds::joiners(all),
+                least: [0.75, 0.75, 0.75],
+            },
+            Row {
+                what: "that start others by vfork",
+                start: &|| kinds::vforkers(all),
+                least: [0.78, 0.67, 0.67],
+            },
+        ],
+    )
+}
+
+fn changes_keep_their_rate(bench: &Bench) -> Result<()> {
+    let all = most(bench);
+    keep_rate(
+        bench,
+        &[
+            Row {
+                what: "from CPU to CPU",
+                start: &|| kinds::wanderers(all, all),
+                least: [0.88, 0.64, 0.64],
+            },
+            Row {
+                what: "that stop and continue others",
+                start: &|| kinds::stoppers(all),
+                least: [0.44, 0.6, 0.6],
+            },
+            Row {
+                what: "that wakes up one on each CPU",
+                start: &|| kinds::pinned_wakers(1, all),
+                least: [0.6, 0.65, 0.65],
+            },
+        ],
+    )
+}
+
+/// Returns how many CPUs get work: all, up to what the emulator can handle.
+fn most(bench: &Bench) -> usize {
+    bench.cpus().min(8)
+}
+
+/// Returns the index of this machine's gate in `Row::least`.
+fn size_of(bench: &Bench) -> usize {
+    match bench.cpus() {
+        1 => 0,
+        2..=4 => 1,
+        _ => 2,
+    }
+}
+
+/// Measures the rate of each of `rows` under EEVDF and then under scx_sfs, and checks that the
+/// second is at least the row's fraction of the first.
+fn keep_rate(bench: &Bench, rows: &[Row]) -> Result<()> {
+    let rates = || rows.iter().map(|row| rate_of((row.start)()?));
+    let base = rates().collect::<Result<Vec<_>>>()?;
+    let scheduler = bench.load("")?;
+    let ours = rates().collect::<Result<Vec<_>>>()?;
+    let mut slow = Vec::new();
+    for ((base, ours), Row { what, least, .. }) in base.iter().zip(&ours).zip(rows) {
+        let (part, least) = (ours / base, least[size_of(bench)]);
+        bench.say(format_args!(
+            "{what}: EEVDF {base:.0} a second, scx_sfs {ours:.0}, {part:.2} (at least {least})"
+        ));
+        if part < least {
+            slow.push(*what);
+        }
+    }
+    scheduler.finish()?;
+    ensure!(slow.is_empty(), "too slow: {}", slow.join(", "));
+    Ok(())
+}
+
+/// Waits for all processes; returns the steps that they counted per second.
+fn rate_of(mut processes: Vec<Process>) -> Result<f64> {
+    wait_for_all(&mut processes)?;
+    let times: u64 = processes.iter().map(|one| one.value.load(Relaxed)).sum();
+    Ok(times as f64 / MEASURED.as_secs_f64())
+}
