@@ -17,7 +17,7 @@ const LATE_NS: u64 = 1_500_000;
 /// How much of the CPU time may be wasted beyond that.
 const SHARE: f64 = 0.001;
 
-/// A single stretch that is not too long (`LONGEST_WASTE_MS` of tests/run) may have so much
+/// A single stretch that is not too long (`LONGEST_WASTE_MS` of sfs_suite) may have so much
 /// beyond that, however short the case is. In ns.
 const ONE_STRETCH_NS: u64 = 2_500_000;
 
