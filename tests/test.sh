@@ -9,6 +9,8 @@ source "$here/../scripts/lib/check.sh"
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 binaries=$tree/userspace/target/release
+# `make test-unit` has built it.
+program=$(realpath "${CARGO_TARGET_DIR:-$here/../userspace/target}/release/sfs_suite")
 export PATH=$tree/bin:$PATH BPF_CLANG=clang
 
 stub() {
@@ -23,9 +25,10 @@ stub() {
 fresh_tree() {
 	rm -rf "${tree:?}"/*
 	mkdir -p "$tree"/{tests,vm,bin} "$binaries"
-	cp "$here"/{run,perturb.sh} "$tree/tests/"
+	cp "$here/run" "$tree/tests/"
 	stub "$tree/bin/cargo" </dev/null
 	echo scx_sfs >"$binaries/scx_sfs"
+	ln -s "$program" "$binaries/sfs_suite"
 	stub "$binaries/sfs_behaviour" <<-'END'
 		cases=(a b c d e bad f crash disk_g)
 		for word; do

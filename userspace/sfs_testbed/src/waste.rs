@@ -18,7 +18,7 @@ const LATE_NS: u64 = 1_500_000;
 const SHARE: f64 = 0.001;
 
 /// Time in ns that may be wasted beyond [`LATE_NS`] however short the case is: that of a single
-/// stretch which is not too long (`LONGEST_WASTE_MS` of tests/run).
+/// stretch which is not too long (`LONGEST_WASTE_MS` of sfs_suite).
 const ONE_STRETCH_NS: u64 = 2_500_000;
 
 /// Limits of waits in ns; the table of docs/reliability.md has the promises. A task may wait
