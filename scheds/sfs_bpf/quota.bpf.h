@@ -163,13 +163,17 @@ extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_task_work *work,
 					      void *map, bpf_task_work_callback_t callback,
 					      void *aux) __weak __ksym;
+extern void bpf_preempt_disable(void) __ksym;
+extern void bpf_preempt_enable(void) __ksym;
 
 /*
  * The current task is about to return to user mode. It gives up its CPU, and stops there if
  * its group still has no quota. A preemptible kernel switches away in this callback, inside a
  * read-side section of RCU Tasks Trace. Unloading a BPF program then waits until there is
- * quota again (SFS_WATCHDOG_GUARD_NS at most). If the task loses its CPU before the kick, the
- * kick hits the CPU's next task, which continues at once.
+ * quota again (SFS_WATCHDOG_GUARD_NS at most). The kick is a read-side section of RCU itself:
+ * it disables preemption, or the task would be held in it, and no grace period would end. If
+ * the task loses its CPU before the kick, the kick hits the CPU's next task, which continues
+ * at once.
  */
 static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 {
@@ -179,7 +183,9 @@ static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 	if (!tctx || !throttled_by(tctx->limit))
 		return 0;
 	tctx->may_be_held = true;
+	bpf_preempt_disable();
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
+	bpf_preempt_enable();
 	return 0;
 }
 
@@ -295,8 +301,9 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 {
 	u64 now = clock_now(), until = now + RELEASE_ROUND_NS;
 	u64 next = RELEASE_INTERVAL_NS, when, id, first = 0, pause;
+	bool nothing_listed = false;
 	u32 looked_at = 0;
-	int i;
+	int i, err;
 
 	__sink(looked_at);	/* otherwise the verifier follows each of its values */
 
@@ -305,8 +312,11 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 			next = 0;	/* there may be more */
 			break;
 		}
-		if (bpf_map_pop_elem(&throttled_groups, &id))
+		err = bpf_map_pop_elem(&throttled_groups, &id);
+		if (err) {
+			nothing_listed = !first && err == -ENOENT;
 			break;
+		}
 		if (id == first) {
 			bpf_map_push_elem(&throttled_groups, &id, 0);
 			break;
@@ -322,7 +332,9 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 			next = when;
 	}
 	pause = RELEASE_PAUSE_NS * (1 + looked_at / GROUPS_A_PAUSE);
-	if (nr_limited || first)
+	/* Not "no group was looked at": if this CPU is held up at the start (by an interrupt or
+	 * a hypervisor), the run ends before its first group. */
+	if (nr_limited || !nothing_listed)
 		bpf_timer_start(&t->timer, next < pause ? pause : next, 0);
 	return 0;
 }

@@ -11,7 +11,9 @@ use nix::sys::signal::Signal;
 
 use sfs_testbed::case::{Bench, Case};
 use sfs_testbed::cgroup::Cgroup;
-use sfs_testbed::clock::{burn, ms, now, since, sleep, sleep_until, PATIENCE};
+use sfs_testbed::clock::{
+    burn, ms, now, since, sleep, sleep_until, wait_for_grace_period, PATIENCE,
+};
 use sfs_testbed::process::Process;
 use sfs_testbed::scheduler::Scheduler;
 
@@ -231,15 +233,6 @@ fn pseudoterminal() -> Result<(File, File)> {
     );
     // SAFETY: both are open, and nothing else owns them.
     Ok(unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) })
-}
-
-/// Waits for a grace period of RCU, by membarrier(MEMBARRIER_CMD_GLOBAL).
-pub(crate) fn wait_for_grace_period() -> Result<()> {
-    const GLOBAL: libc::c_long = 1;
-    // SAFETY: takes plain numbers.
-    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
-    ensure!(done == 0, "membarrier: {}", std::io::Error::last_os_error());
-    Ok(())
 }
 
 fn shell_wakes_up_under_saturated_filter(bench: &Bench) -> Result<()> {

@@ -7,10 +7,11 @@ use anyhow::{ensure, Context, Result};
 use nix::sys::time::TimeValLike;
 use nix::time::ClockId;
 
-use crate::crowds::wait_for_grace_period;
 use sfs_testbed::case::{Bench, Case};
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
-use sfs_testbed::clock::{ms, now, since, sleep, sleep_until, wait_until, PATIENCE};
+use sfs_testbed::clock::{
+    ms, now, since, sleep, sleep_until, wait_for_grace_period, wait_until, PATIENCE,
+};
 use sfs_testbed::process::{
     as_real_time, chain_on, confine, cpu_of, fork_every, kernel_thread, pin_self, Process,
 };

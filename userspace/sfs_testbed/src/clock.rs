@@ -94,6 +94,19 @@ pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
+/// Waits for a grace period of RCU, by membarrier(MEMBARRIER_CMD_GLOBAL).
+///
+/// # Errors
+///
+/// The kernel has no membarrier().
+pub fn wait_for_grace_period() -> Result<()> {
+    const GLOBAL: libc::c_long = 1;
+    // SAFETY: takes plain numbers.
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    ensure!(done == 0, "membarrier: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
 /// Keeps emulated CPUs in step until it is dropped.
 ///
 /// In virtual time one host thread runs the CPUs in turn, each until its share of the time to

@@ -89,4 +89,9 @@ pub const CASES: &[Case] = &[
         about: "groups have their shares after cpu.idle and cpu.uclamp are set and reset",
         run: weights::idle_and_uclamp_break_nothing,
     },
+    Case {
+        name: "quota_delays_no_grace_period",
+        about: "RCU's grace periods take at most 200 ms while groups wait for quota",
+        run: throttled::quota_delays_no_grace_period,
+    },
 ];

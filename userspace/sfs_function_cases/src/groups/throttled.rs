@@ -8,7 +8,7 @@ use anyhow::{ensure, Context, Result};
 
 use sfs_testbed::case::Bench;
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
-use sfs_testbed::clock::{burn, ms, now, since, sleep};
+use sfs_testbed::clock::{burn, ms, now, since, sleep, wait_for_grace_period};
 use sfs_testbed::process::{wait_for_all, Process};
 
 use super::shares::{hogs_in, load_with_quotas, ALL_FAIR};
@@ -120,6 +120,36 @@ pub(super) fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
         let mut short = Process::spawn(|_| burn(ms(10)))?;
         short.wait()?;
         bench.at_most("turnaround", short.turnaround(), ms(20))?;
+    }
+    drop(hogs);
+    scheduler.finish()
+}
+
+pub(super) fn quota_delays_no_grace_period(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = load_with_quotas(bench, ALL_FAIR)?;
+    // Each is held back for most of a second, ten times the period that is usual.
+    let groups = (0..2 * bench.cpus()).map(|number| {
+        let group = Cgroup::new(&format!("held{number}"))?;
+        group.set("cpu.max", "20000 1000000")?;
+        Ok(group)
+    });
+    let groups = groups.collect::<Result<Vec<_>>>()?;
+    let hogs = groups.iter().map(|group| hogs_in(group, 1));
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    scheduler.wait_for("all to be throttled", |stats| {
+        stats.throttled >= groups.len() as u64
+    })?;
+    let (start, mut longest) = (now(), ms(0));
+    while since(start) < ms(2000) {
+        let asked = now();
+        wait_for_grace_period()?;
+        longest = longest.max(since(asked));
+        sleep(ms(10));
+    }
+    bench.at_most("the longest grace period", longest, ms(200))?;
+    for group in &groups {
+        group.set("cpu.max", "max")?;
     }
     drop(hogs);
     scheduler.finish()
