@@ -111,9 +111,12 @@ fn nice_changes_while_queued(bench: &Bench) -> Result<()> {
     wait_for_all(&mut burst)?;
     let stats = scheduler.wait_for("FILTER mode", |stats| stats.mode == 0)?;
     ensure!(stats.completions == burst.len() as u64, "{stats:?}");
+    // One or two may have waited for a lock of the kernel, in a page fault for instance. All
+    // have had their nice value changed four times.
     ensure!(
-        stats.io_returns == 0,
-        "a change of the nice value counts as a return from I/O"
+        stats.io_returns <= 2,
+        "{} returns from I/O: changes of the nice value count as such",
+        stats.io_returns
     );
     scheduler.finish()
 }

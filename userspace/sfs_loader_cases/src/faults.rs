@@ -351,7 +351,10 @@ fn keeps_its_quota(bench: &Bench, limited: &Cgroup, sleepers: &[Process]) -> Res
         hogs.len()
     ));
     ensure!(hogs.len() < TRIES && moved < TRIES, "no task was refused");
-    ensure!(used < ms(550), "the quota is not kept");
+    // A second can hold the ends of eleven periods, and what the last one is overrun by, up to
+    // two ticks on each CPU, is paid later.
+    let most = ms(550) + ms(8) * u32::try_from(bench.cpus())?;
+    ensure!(used < most, "the quota is not kept");
     Ok(())
 }
 
