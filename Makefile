@@ -60,15 +60,12 @@ demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table a
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
 test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
-	vm/test.sh
+	scripts/cargo-test --release --locked -p sfs_scripts --test vm
 	tests/run
 
 test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
-	scripts/test.sh
-	scripts/test-peers
 	scripts/test-links
-	packaging/test.sh
 	tests/test.sh
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
