@@ -1,16 +1,16 @@
 //! The command line.
 
 use crate::bench::{self, args::BenchArgs};
-use crate::failure::{self, Failure};
 use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
-use crate::parity::{self, ParityArgs};
 use crate::policies::{self, PoliciesArgs};
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::Result;
 use clap::builder::Resettable;
 use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use sfs_jobs::failure::{self, Failure};
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
+use sfs_parity::{self as parity, ParityArgs};
 use std::io::Write;
 use std::process::ExitCode;
 

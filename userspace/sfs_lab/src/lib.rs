@@ -11,12 +11,6 @@
 
 pub mod bench;
 pub mod cli;
-pub mod failure;
-pub mod job;
 pub mod matrix;
 pub mod overhead;
-pub mod parity;
 pub mod policies;
-pub mod progress;
-pub mod signals;
-pub mod tree;

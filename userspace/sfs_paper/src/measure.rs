@@ -3,12 +3,12 @@
 
 use crate::plan::{Setting, Size, Source};
 use anyhow::{bail, Context, Result};
+use sfs_jobs::job;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use sfs_lab::bench::args::VmArgs;
 use sfs_lab::bench::settings::Size as Length;
 use sfs_lab::bench::{self, Outcome, Row, Settings, Workload};
-use sfs_lab::job;
-use sfs_lab::signals::Interrupt;
-use sfs_lab::tree::Tree;
 use std::path::{Path, PathBuf};
 
 /// Where things are.
@@ -42,7 +42,7 @@ pub struct How {
 ///
 /// # Errors
 /// If the trace cannot be made, or the rows cannot be run; and
-/// [`sfs_lab::failure::Failure::Interrupted`].
+/// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn measure(
     places: &Places,
     how: &How,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::plan::{row, with};
     use clap::Parser;
-    use sfs_lab::failure::Failure;
+    use sfs_jobs::failure::Failure;
 
     #[derive(Debug, Parser)]
     struct Vms {

@@ -2,9 +2,9 @@
 
 use crate::kind::Kind;
 use anyhow::{Context, Result};
-use sfs_lab::failure::Failure;
-use sfs_lab::job;
-use sfs_lab::tree::Tree;
+use sfs_jobs::failure::Failure;
+use sfs_jobs::job;
+use sfs_jobs::tree::Tree;
 
 /// The program that has the cases, and runs them in a guest.
 pub const PROGRAM: &str = "sfs_behaviour";

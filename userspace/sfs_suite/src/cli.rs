@@ -3,9 +3,9 @@
 use crate::run::{self, RunArgs};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use sfs_lab::failure::{self, Failure};
-use sfs_lab::signals::Interrupt;
-use sfs_lab::tree::Tree;
+use sfs_jobs::failure::{self, Failure};
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,9 +4,9 @@ use crate::blocks::{Allowed, Blocks};
 use crate::cases::PROGRAM;
 use crate::count::Count;
 use anyhow::{Context, Result};
-use sfs_lab::job::Job;
-use sfs_lab::signals::Interrupt;
-use sfs_lab::tree::Tree;
+use sfs_jobs::job::Job;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::panic::resume_unwind;
@@ -92,7 +92,7 @@ impl Guests<'_> {
     /// Runs a guest to its end, and prints what it says, case by case.
     ///
     /// # Errors
-    /// If it cannot be started, and [`sfs_lab::failure::Failure::Interrupted`]; the guest then
+    /// If it cannot be started, and [`sfs_jobs::failure::Failure::Interrupted`]; the guest then
     /// ends.
     pub fn run(&self, task: &Task) -> Result<Ended> {
         let mut command = self.command(&self.console(&task.name), &task.machine);

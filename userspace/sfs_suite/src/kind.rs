@@ -1,6 +1,6 @@
 //! Cases that need a machine of their own.
 
-use sfs_lab::tree::is_program;
+use sfs_jobs::tree::is_program;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

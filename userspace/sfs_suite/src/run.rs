@@ -8,8 +8,8 @@ use crate::perturb::{self, Perturbations};
 use crate::pool;
 use anyhow::{Context, Result};
 use clap::Args;
-use sfs_lab::signals::Interrupt;
-use sfs_lab::tree::Tree;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -143,7 +143,7 @@ impl RunArgs {
 ///
 /// # Errors
 /// If a program cannot be run or a file cannot be written, if there is no such case, and
-/// [`sfs_lab::failure::Failure::Interrupted`].
+/// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn run(tree: &Tree, args: &RunArgs, interrupt: &Interrupt) -> Result<u8> {
     if args.list {
         let listed = cases::list(tree, &[], &args.cases)?;

@@ -6,11 +6,11 @@
 //! written last: a row has a result if and only if it is there.
 
 use super::manifest::changed;
-use crate::failure::refuse;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
 use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::unistd::{access, AccessFlags};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::tree::Tree;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@
 
 use super::rows::{files, Server};
 use super::settings::{Row, Settings};
-use crate::failure::Failure;
-use crate::job;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
+use sfs_jobs::failure::Failure;
+use sfs_jobs::job;
+use sfs_jobs::tree::Tree;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

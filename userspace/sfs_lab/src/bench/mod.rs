@@ -15,16 +15,16 @@ pub mod settings;
 
 pub use settings::{Row, Settings, Source, Workload};
 
-use crate::failure::{refuse, Failure};
-use crate::job;
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::Result;
 use folder::Folder;
 use rows::Server;
 use runner::Runner;
 use settings::Size;
+use sfs_jobs::failure::{refuse, Failure};
+use sfs_jobs::job;
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;

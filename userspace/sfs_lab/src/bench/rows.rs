@@ -1,10 +1,10 @@
 //! Checks the rows, and finds what serves each of them.
 
 use super::settings::{variable, Row};
-use crate::failure::refuse;
-use crate::job;
-use crate::tree::{in_path, Tree};
 use anyhow::{Context, Result};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::job;
+use sfs_jobs::tree::{in_path, Tree};
 use sfs_sim::policy::Kind;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

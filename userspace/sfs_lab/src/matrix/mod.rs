@@ -4,14 +4,14 @@
 pub mod machine;
 pub mod said;
 
-use crate::job::{self, Job};
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
 use clap::Args;
 use machine::Machine;
 use said::Said;
+use sfs_jobs::job::{self, Job};
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub struct MatrixArgs {
 ///
 /// # Errors
 /// If what is said cannot be kept, or tests/run cannot be run; and
-/// [`crate::failure::Failure::Interrupted`].
+/// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn run(tree: &Tree, args: MatrixArgs, interrupt: &Interrupt) -> Result<u8> {
     let matrix = Matrix {
         tree,

@@ -1,11 +1,11 @@
 //! The guests in which it is measured.
 
-use crate::failure::{refuse, Failure};
-use crate::job::{self, Job};
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::{in_path, is_program, Tree};
 use anyhow::{Context, Result};
+use sfs_jobs::failure::{refuse, Failure};
+use sfs_jobs::job::{self, Job};
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::{in_path, is_program, Tree};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

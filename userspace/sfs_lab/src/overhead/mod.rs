@@ -9,14 +9,14 @@ mod programs;
 mod replay;
 pub mod table;
 
-use crate::failure::{refuse, Failure};
-use crate::job;
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::Result;
 use clap::{value_parser, Args, Subcommand};
 use guest::Lab;
+use sfs_jobs::failure::{refuse, Failure};
+use sfs_jobs::job;
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::io::Write;
 use std::path::PathBuf;
 

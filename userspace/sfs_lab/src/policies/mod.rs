@@ -4,13 +4,13 @@
 mod parts;
 mod traces;
 
-use crate::failure::{refuse, Failure};
-use crate::job;
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use sfs_jobs::failure::{refuse, Failure};
+use sfs_jobs::job;
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use sfs_sim::policy::Kind;
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! The traces that policies are compared on.
 
-use crate::failure::refuse;
-use crate::job;
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::job;
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
-//! `vm/run` and what it is made of, with guests that boot: `make test` runs these after the
-//! build, one at a time.
+//! `vm/run` and its parts, with guests that boot: `make test` runs these after the build.
 
 mod endings;
 mod image;

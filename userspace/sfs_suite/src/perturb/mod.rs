@@ -74,7 +74,7 @@ pub fn plan(cases: &Cases, perturbations: RangeInclusive<u16>) -> Vec<Sample> {
 ///
 /// # Errors
 /// If the folder has results of something else, a file cannot be written or a guest cannot be
-/// started, and [`sfs_lab::failure::Failure::Interrupted`]; results of guests that ended are
+/// started, and [`sfs_jobs::failure::Failure::Interrupted`]; results of guests that ended are
 /// kept.
 pub fn run(
     perturbations: &Perturbations,

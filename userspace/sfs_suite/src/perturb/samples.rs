@@ -10,8 +10,8 @@ use crate::blocks;
 use crate::cases::PROGRAM;
 use crate::guest;
 use anyhow::{Context, Result};
-use sfs_lab::failure::Failure;
-use sfs_lab::job::Job;
+use sfs_jobs::failure::Failure;
+use sfs_jobs::job::Job;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fs::File;
@@ -99,7 +99,7 @@ impl<'a> Samples<'a> {
     ///
     /// # Errors
     /// If a file cannot be written or the guest cannot be started, and
-    /// [`sfs_lab::failure::Failure::Interrupted`].
+    /// [`sfs_jobs::failure::Failure::Interrupted`].
     pub fn draw(&self, sample: &Sample) -> Result<bool> {
         let status = self.run(sample)?;
         // That says nothing about the cases.

@@ -1,8 +1,8 @@
 //! Measures what else runs on a worker, under EEVDF and under scx_sfs, in virtual time:
-//! stress-ng's stressors, messages and wake-ups, servers, a compiler, somebody who types.
+//! stress-ng's stressors, messages and wake-ups, servers, a compiler, a person who types.
 //!
-//! `scripts/parity-guest` is the guest's side. Results are kept, a line for each row, with
-//! the programs that they were measured with; so a run goes on where the last one stopped.
+//! `scripts/parity-guest` runs in the guest. Each row's result is kept with the digest of
+//! the programs that it was measured with, so interrupted runs resume.
 
 mod archives;
 mod column;
@@ -12,15 +12,15 @@ pub mod results;
 pub mod rows;
 pub mod table;
 
-use crate::failure::refuse;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::Result;
 use archives::Archives;
 use clap::builder::FalseyValueParser;
 use clap::{value_parser, ArgGroup, Args};
 use column::Column;
 use measure::Plan;
+use sfs_jobs::failure::refuse;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -112,7 +112,7 @@ pub struct ParityArgs {
 /// # Errors
 /// If a row, a scheduler or a program is unknown or missing, if an archive cannot be made,
 /// which vm/debian-root has said then, or if results cannot be read or kept; and
-/// [`crate::failure::Failure::Interrupted`].
+/// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn run(tree: &Tree, args: ParityArgs, interrupt: &Interrupt) -> Result<u8> {
     if args.publish {
         page::publish(tree, &args.text(tree)?)?;

@@ -1,10 +1,10 @@
 //! The archives of other people's programs, which vm/debian-root makes of Debian's packages.
 
-use crate::failure::Failure;
-use crate::job;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::{ensure, Context, Result};
+use sfs_jobs::failure::Failure;
+use sfs_jobs::job;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

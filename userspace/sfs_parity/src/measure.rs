@@ -4,11 +4,11 @@ use super::archives::Archives;
 use super::column::Column;
 use super::results::{self, Log};
 use super::rows::LOAD;
-use crate::job::{self, Job};
-use crate::progress::Progress;
-use crate::signals::Interrupt;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
+use sfs_jobs::job::{self, Job};
+use sfs_jobs::progress::Progress;
+use sfs_jobs::signals::Interrupt;
+use sfs_jobs::tree::Tree;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::panic::resume_unwind;
@@ -62,7 +62,7 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// If results cannot be kept, or vm/run cannot be run; and
-    /// [`crate::failure::Failure::Interrupted`]. The guests under way then end, and what
+    /// [`sfs_jobs::failure::Failure::Interrupted`]. The guests under way then end, and what
     /// they have measured is kept.
     pub fn carry_out(&self) -> Result<()> {
         let progress = Progress::new("parity");

@@ -1,8 +1,8 @@
 //! What can be measured: the names of the rows.
 
-use crate::failure::refuse;
 use anyhow::Result;
 use glob::Pattern;
+use sfs_jobs::failure::refuse;
 use std::collections::HashSet;
 
 /// Ends the name of a row that runs beside functions.
@@ -66,7 +66,7 @@ fn others() -> Vec<String> {
 /// # Example
 ///
 /// ```
-/// use sfs_lab::parity::rows::chosen;
+/// use sfs_parity::rows::chosen;
 ///
 /// let all = ["redis/get".to_string(), "compile".to_string()];
 /// assert_eq!(chosen(&all, &["r*".to_string()]).unwrap(), ["redis/get"]);

@@ -1,9 +1,9 @@
 //! A column: a scheduler, and how it is started in a guest.
 
 use super::archives::Archives;
-use crate::failure::refuse;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::tree::Tree;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 

@@ -36,7 +36,7 @@ impl Failure {
 /// # Example
 ///
 /// ```
-/// use sfs_lab::failure::{status, Failure};
+/// use sfs_jobs::failure::{status, Failure};
 ///
 /// assert_eq!(status(&Failure::Interrupted(130).into()), 130);
 /// assert_eq!(status(&anyhow::anyhow!("the disk is full")), 1);
@@ -47,10 +47,11 @@ pub fn status(error: &anyhow::Error) -> u8 {
         .map_or(BROKEN, Failure::status)
 }
 
-/// Returns an error of bad usage.
+/// Returns an error of bad usage from the calling function.
+#[macro_export]
 macro_rules! refuse {
     ($($text:tt)*) => {
         return Err($crate::failure::Failure::Usage(format!($($text)*)).into())
     };
 }
-pub(crate) use refuse;
+pub use refuse;

@@ -1,8 +1,8 @@
 //! The page that has the tables.
 
-use crate::failure::refuse;
-use crate::tree::Tree;
 use anyhow::{Context, Result};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::tree::Tree;
 use std::fs;
 
 const PAGE: &str = "docs/parity.md";
