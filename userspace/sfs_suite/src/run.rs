@@ -8,6 +8,7 @@ use crate::perturb::{self, Perturbations};
 use crate::pool;
 use anyhow::{Context, Result};
 use clap::Args;
+use sfs_jobs::failure::{Failure, USAGE};
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use std::ffi::OsString;
@@ -199,6 +200,10 @@ impl Suite<'_> {
     fn run(&self, cases: &Cases) -> Result<u8> {
         let ended = pool::for_each(self.jobs, self.tasks(cases), |task| {
             let ended = self.guests.run(&task)?;
+            if ended.status == i32::from(USAGE) {
+                // vm/run has said which option it does not take. No other guest would start.
+                return Err(Failure::Program("vm/run".to_string(), USAGE).into());
+            }
             if !ended.is_whole() {
                 self.say_unfinished(&task.name, ended.status);
             }
