@@ -76,10 +76,41 @@ static bool claim_fair_cpu(s32 cpu)
 	       bpf_cpumask_test_and_clear_cpu(cpu, mask);
 }
 
-/* Claim any CPU that runs FAIR work and may run @p. Return it, or -1. */
-__global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
+/* Prompt turns of daemons preempt the tasks of one CPU once in this time on average. */
+#define PREEMPT_INTERVAL_NS	(NSEC_PER_MSEC / 2)
+
+/* The same for prompt turns of tasks that may be functions: these are many at once. */
+#define PREEMPT_FUNCTION_INTERVAL_NS	(2 * NSEC_PER_MSEC)
+
+/* So many preemptions may follow one another at once. */
+#define PREEMPT_BURST		8
+
+/*
+ * Return true if prompt turns have preempted tasks of @cpu so often that the next one waits for the
+ * end of a turn, or for a tick. Otherwise each message to a daemon would preempt its sender, and
+ * the two would switch for each message, not for each batch (hackbench took three times as long).
+ */
+static bool is_preempted_often(s32 cpu, u64 now)
+{
+	return time_after(lookup_cpu_ctx(cpu)->preempted_until, now);
+}
+
+/* A prompt turn preempts @cpu's task; @interval is the least time between two of its kind. Two CPUs
+ * that count at the same time preempt once more than allowed. */
+static void count_preemption(s32 cpu, u64 interval, u64 now)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+	u64 earliest = now - PREEMPT_BURST * interval, until = cctx->preempted_until;
+
+	cctx->preempted_until = (time_before(until, earliest) ? earliest : until) + interval;
+}
+
+/* Claim any CPU that runs FAIR work and may run @p; if @spare, not one that is preempted often.
+ * Return it, or -1. */
+__global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted, bool spare)
 {
 	struct bpf_cpumask *mask = fair_cpus;
+	u64 now = clock_now();
 	u32 cpu;
 	int i;
 
@@ -90,6 +121,8 @@ __global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted)
 		cpu = bpf_cpumask_any_and_distribute(cast_mask(mask), p->cpus_ptr);
 		if (cpu >= nr_cpu_ids)
 			return -1;
+		if (spare && is_preempted_often(cpu, now))
+			continue;
 		if (bpf_cpumask_test_and_clear_cpu(cpu, mask))
 			return cpu;
 	}
@@ -164,7 +197,7 @@ static void preempt_fair_cpu(const struct task_struct *p, s32 pinned)
 	s32 cpu = pinned;
 
 	if (pinned < 0)
-		cpu = claim_any_fair_cpu(p);
+		cpu = claim_any_fair_cpu(p, false);
 	else if (!claim_fair_cpu(pinned))
 		return;
 	if (cpu < 0)

@@ -229,36 +229,46 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 /*
  * Return the CPU that @p is to get: its own, which has its data and, most often, the interrupt
  * that woke it up. But FAIR work on any CPU is preempted before an invocation in FILTER. If all
- * CPUs have short turns, return -1: @p waits for the end of one, which is near.
+ * CPUs have short turns, return -1: @p waits for the end of one, which is near. A CPU that is
+ * preempted often is preempted for kernel threads only.
  */
 __global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 {
 	s32 own = scx_bpf_task_cpu(p), cpu;
-	bool may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr);
+	bool spare = !is_system(p), may_use_own;
+	u64 now = clock_now();
 	int i;
 
+	may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr) &&
+		      !(spare && is_preempted_often(own, now));
 	if (may_use_own && claim_fair_cpu(own))
 		return own;
-	cpu = claim_any_fair_cpu(p);
+	cpu = claim_any_fair_cpu(p, spare);
 	if (cpu >= 0)
 		return cpu;
 	if (may_use_own && claim_for_short_turn(own, true))
 		return own;
 	bpf_for(i, 0, CPUS_LOOKED_AT) {
 		cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
-		if (cpu < nr_cpu_ids && claim_for_short_turn(cpu, true))
+		if (cpu < nr_cpu_ids && !(spare && is_preempted_often(cpu, now)) &&
+		    claim_for_short_turn(cpu, true))
 			return cpu;
 	}
 	return may_use_own && claim_for_short_turn(own, false) ? own : -1;
 }
 
-/* Kick a CPU for @p, whose turn is short, unless all CPUs have other short turns. */
-static void preempt_for_short_turn(const struct task_struct *p)
+/* Kick a CPU for @p, whose turn is short, unless all CPUs have other short turns or have been
+ * preempted often. */
+static void preempt_for_short_turn(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	s32 cpu = cpu_to_preempt(p);
 
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (cpu < 0)
+		return;
+	if (!is_system(p))
+		count_preemption(cpu, is_function(p, tctx) ? PREEMPT_FUNCTION_INTERVAL_NS :
+							      PREEMPT_INTERVAL_NS, clock_now());
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /*
@@ -393,7 +403,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		return;
 	}
 	if (!kick_idle_cpu(p, -1) && !tctx->handed_over)
-		preempt_for_short_turn(p);
+		preempt_for_short_turn(p, tctx);
 }
 
 /* Give this CPU a daemon that waits for a kicked CPU. Return true if there is one. */

@@ -219,7 +219,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 	u32 rank;
 
 	if (pinned < 0) {
-		s32 cpu = claim_any_fair_cpu(p);
+		s32 cpu = claim_any_fair_cpu(p, false);
 
 		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx->rank);
 	}

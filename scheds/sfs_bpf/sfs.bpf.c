@@ -328,7 +328,7 @@ static void look_who_came_first(const struct task_struct *p, struct task_ctx *tc
 		return;
 	if (tctx->turn == TURN_SYSTEM && tctx->queue) {
 		if (!kick_idle_cpu(p, -1))
-			preempt_for_short_turn(p);
+			preempt_for_short_turn(p, tctx);
 		return;
 	}
 	if (is_short_turn(tctx) && !cctx->is_short_turn)
@@ -371,7 +371,7 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
  */
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	s32 pinned = pinned_cpu(p), cpu = pinned < 0 ? claim_any_fair_cpu(p) : -1;
+	s32 pinned = pinned_cpu(p), cpu = pinned < 0 ? claim_any_fair_cpu(p, false) : -1;
 	bool stays = pinned >= 0 || !is_taken(scx_bpf_task_cpu(p));
 
 	tctx->turn = TURN_SYSTEM;

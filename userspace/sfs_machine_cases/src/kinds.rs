@@ -223,6 +223,38 @@ fn answer(mut server: &UnixStream) {
     }
 }
 
+/// Starts `count` groups of ten senders and ten receivers, like hackbench. Each sender has
+/// `messages` messages for each receiver.
+pub fn message_groups(count: usize, messages: usize) -> Result<Vec<Process>> {
+    const PAIRS: usize = 10;
+    let mut processes = Vec::new();
+    for _ in 0..count {
+        let mut outputs = Vec::new();
+        for _ in 0..PAIRS {
+            let (input, output) = UnixStream::pair().context("cannot make a pair of sockets")?;
+            processes.push(Process::spawn(|_| hear(&input, PAIRS * messages))?);
+            outputs.push(output);
+        }
+        for _ in 0..PAIRS {
+            let told = || (0..messages).for_each(|_| outputs.iter().for_each(tell));
+            processes.push(Process::spawn(|_| told())?);
+        }
+    }
+    Ok(processes)
+}
+
+fn tell(mut receiver: &UnixStream) {
+    receiver.write_all(&[0; 100]).expect("cannot send");
+}
+
+fn hear(mut input: &UnixStream, messages: usize) {
+    for _ in 0..messages {
+        input
+            .read_exact(&mut [0; 100])
+            .expect("the senders are gone");
+    }
+}
+
 /// Starts `count` pairs of processes that wake each other up through eventfds: one waits with
 /// poll(2), the other with epoll(7).
 pub fn eventfd_pairs(count: usize) -> Result<Vec<Process>> {

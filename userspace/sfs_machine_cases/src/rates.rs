@@ -7,6 +7,7 @@ use anyhow::{ensure, Result};
 
 use crate::kinds::{self, MEASURED};
 use sfs_testbed::case::{Bench, Case};
+use sfs_testbed::clock::{now, since};
 use sfs_testbed::process::{wait_for_all, Process};
 
 /// The cases of this file, in the order in which they run.
@@ -15,6 +16,11 @@ pub const CASES: &[Case] = &[
         name: "handoffs_keep_their_rate",
         about: "rates of handoffs in a pair of processes, and in as many pairs as CPUs, beside EEVDF's",
         run: handoffs_keep_their_rate,
+    },
+    Case {
+        name: "messages_keep_their_rate",
+        about: "the rate of messages among ten senders and ten receivers for each CPU, in FAIR as well, beside EEVDF's",
+        run: messages_keep_their_rate,
     },
     Case {
         name: "yields_keep_their_rate",
@@ -83,6 +89,29 @@ fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
             },
         ],
     )
+}
+
+/// Receivers run for a short time, and so they count as daemons. If each message preempted its
+/// sender, senders and receivers would switch for each message, not for each batch.
+fn messages_keep_their_rate(bench: &Bench) -> Result<()> {
+    const MESSAGES: usize = 100;
+    let rate = || -> Result<f64> {
+        let start = now();
+        wait_for_all(&mut kinds::message_groups(most(bench), MESSAGES)?)?;
+        Ok((most(bench) * 100 * MESSAGES) as f64 / since(start).as_secs_f64())
+    };
+    let base = rate()?;
+    for (options, least) in [("", 0.9), ("--policy fair", 0.8)] {
+        let scheduler = bench.load(options)?;
+        let ours = rate()?;
+        scheduler.finish()?;
+        let part = ours / base;
+        bench.say(format_args!(
+            "messages: EEVDF {base:.0} a second, scx_sfs {options} {ours:.0}, {part:.2} (at least {least})"
+        ));
+        ensure!(part >= least, "too slow with '{options}'");
+    }
+    Ok(())
 }
 
 fn yields_keep_their_rate(bench: &Bench) -> Result<()> {
