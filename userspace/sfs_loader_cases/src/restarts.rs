@@ -148,7 +148,7 @@ fn waits_for_the_scheduler_before(bench: &Bench) -> Result<()> {
     bench.say(scheduler.log().lines().last().unwrap_or(""));
     ensure!(took >= WAIT, "it has not waited: {took:?}");
     let lines = scheduler.log();
-    let said = lines.matches("waits for the scheduler before").count();
+    let said = lines.matches("waiting for the previous scheduler").count();
     ensure!(said == 1, "it says so {said} times");
     scheduler.finish()?;
 
@@ -183,7 +183,7 @@ fn missing_kernel_function_costs_one_boundary(bench: &Bench) -> Result<()> {
     bench.say(warnings.join("\n"));
     ensure!(
         warnings.len() == 1
-            && warnings[0].contains("--boundary receive does not see what is received over IPv6"),
+            && warnings[0].contains("--boundary receive does not see data received over IPv6"),
         "{log}"
     );
     let server = Server::start_tcp(DEMAND)?;

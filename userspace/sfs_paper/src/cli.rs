@@ -130,7 +130,10 @@ fn chosen(ids: &[String]) -> Result<Vec<Figure>> {
         let found = all.iter().find(|figure| figure.id == **id).copied();
         found.with_context(|| {
             let known: Vec<&str> = all.iter().map(|figure| figure.id).collect();
-            format!("there is no figure `{id}`; known figures are {}", known.join(", "))
+            format!(
+                "there is no figure `{id}`; known figures are {}",
+                known.join(", ")
+            )
         })
     };
     ids.iter().map(find).collect()

@@ -85,7 +85,7 @@ fn source(places: &Places, size: Size, setting: &Setting) -> Result<bench::Sourc
         Source::Fc { list, load, scale } => {
             let folder = places.folder(setting);
             std::fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             let list = format!("fc-microbenchmark/workloads/{list}.txt");
             let trace = folder.join("fc.csv");
             let list = places.traces.join(list);

@@ -139,7 +139,7 @@ fn run(args: &RunArgs) -> Result<String> {
     let settings = settings(&args.policies)?;
     let invocations = Trace::read(&args.trace)?.invocations;
     let name = args.name.as_deref().unwrap_or(args.policy.name());
-    let cannot = || format!("cannot make the folder {}", args.out.display());
+    let cannot = || format!("cannot create the folder {}", args.out.display());
     std::fs::create_dir_all(&args.out).with_context(cannot)?;
     let output = Output::create(&args.out.join(format!("{name}.csv")))?;
     let progress = Progress::new(name, invocations.len() as u64, "invocations");

@@ -103,7 +103,7 @@ fn block_signals() -> Result<SignalFd> {
     set.add(Signal::SIGTERM);
     set.thread_block().context("cannot block signals")?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)
-        .context("cannot make a descriptor for signals")
+        .context("cannot create a descriptor for signals")
 }
 
 /// Waits for the end of the watch.

@@ -34,7 +34,7 @@ impl KernelHalf<'_> {
         // It panics if standard error cannot be written. Then nobody can be told.
         match catch_unwind(AssertUnwindSafe(|| info.report())) {
             Ok(reported) => reported?,
-            Err(_) if self.has_failed() => bail!("cannot say why the scheduler has ended"),
+            Err(_) if self.has_failed() => bail!("cannot report why the scheduler has ended"),
             Err(_) => {}
         }
         Ok(info)

@@ -27,7 +27,7 @@ impl KernelHalf<'_> {
             .or_else(|error| ignore(error, ErrorKind::NotFound));
         if let Err(error) = removed {
             // The cgroup has no tasks any more, so nobody looks it up.
-            warn!("cannot tell the kernel half that a sandbox is gone: {error}");
+            warn!("cannot remove a sandbox from the kernel half: {error}");
         }
         self.take_left_out();
     }

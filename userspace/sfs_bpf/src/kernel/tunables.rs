@@ -17,10 +17,10 @@ use crate::shards::Shards;
 /// How functions are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Policy {
-    /// First in, first out for S of CPU time, fair shares afterwards.
+    /// First in, first out for S of CPU time, then fair shares.
     Sfs,
-    /// By what is learned of each function's service times; as sfs until something
-    /// is known, and if it cannot be told to the kernel half.
+    /// By the learned service times of each function; as sfs until there are
+    /// enough of them, or if the kernel half rejects the ranks.
     Learned,
     /// Fair shares for all.
     Fair,

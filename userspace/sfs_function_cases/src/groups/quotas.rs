@@ -122,7 +122,7 @@ pub(super) fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
 }
 
 pub(super) fn quotas_are_kept_or_nothing_is_loaded(bench: &Bench) -> Result<()> {
-    const SENTENCE: &str = "the cgroup limited has a quota (cpu.max), which scx_sfs cannot keep";
+    const SENTENCE: &str = "the cgroup limited has a quota (cpu.max), which scx_sfs cannot enforce";
     enable_cpu_controller()?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "50000 100000")?;
@@ -212,9 +212,6 @@ pub(super) fn groups_without_room_are_refused(bench: &Bench) -> Result<()> {
     };
     let error = format!("{error:#}");
     bench.say(&error);
-    ensure!(
-        error.contains("give --max-cgroups a larger number"),
-        "{error}"
-    );
+    ensure!(error.contains("increase --max-cgroups"), "{error}");
     Ok(())
 }
