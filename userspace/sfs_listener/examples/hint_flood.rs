@@ -2,8 +2,9 @@
 //! while a thread sends 100,000 a second over a real socket, with a kernel half
 //! that only counts.
 //!
-//! ```text cargo run --release -p sfs_listener --example hint_flood --
-//! [HINTS_A_SECOND [SECONDS]] ```
+//! ```text
+//! cargo run --release -p sfs_listener --example hint_flood -- [HINTS_A_SECOND [SECONDS]]
+//! ```
 //!
 //! A Unix socket holds net.unix.max_dgram_qlen datagrams (10, or the 512 that
 //! systemd sets). Datagrams that do not fit are dropped by the sender, and

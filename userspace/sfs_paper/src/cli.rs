@@ -103,7 +103,8 @@ impl Common {
 impl Cli {
     /// Executes the command.
     ///
-    /// # Errors One sentence on what is wrong, for the user.
+    /// # Errors
+    /// One sentence on what is wrong, for the user.
     pub fn execute(self) -> Result<ExitCode> {
         match self.command {
             Command::Run(args) => run(&args),
@@ -131,7 +132,7 @@ fn chosen(ids: &[String]) -> Result<Vec<Figure>> {
         found.with_context(|| {
             let known: Vec<&str> = all.iter().map(|figure| figure.id).collect();
             format!(
-                "there is no figure `{id}`; known figures are {}",
+                "unknown figure `{id}`; known figures are {}",
                 known.join(", ")
             )
         })
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(chosen(&["6".into()]).unwrap()[0].id, "6");
         let said = chosen(&["5".into()]).err().unwrap().to_string();
         assert!(
-            said.contains("no figure `5`; known figures are headline, 2, 6"),
+            said.contains("unknown figure `5`; known figures are headline, 2, 6"),
             "{said}"
         );
     }

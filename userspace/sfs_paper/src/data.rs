@@ -138,7 +138,7 @@ impl Measured {
 fn read_run(folder: &Path, name: &str, trace: &[Invocation]) -> Result<Run> {
     let path = folder.join(format!("{name}.json"));
     let summary = json::read(&path)
-        .with_context(|| format!("there is no row {name}; run make paper to measure it"))?;
+        .with_context(|| format!("row {name} is missing; run make paper to measure it"))?;
     let path = folder.join(format!("{name}.csv"));
     let records = if path.exists() {
         result::read(&path, trace)?
@@ -222,7 +222,7 @@ mod tests {
         let setting = Setting::table1(SIZE, 1.0, &[row("eevdf")]);
         let said = format!("{:#}", Measured::read(dir.path(), &setting).unwrap_err());
         assert!(
-            said.contains("there is no row eevdf; run make paper to measure it"),
+            said.contains("row eevdf is missing; run make paper to measure it"),
             "{said}"
         );
     }

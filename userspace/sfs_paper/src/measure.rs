@@ -39,7 +39,8 @@ pub struct How {
 
 /// Measures the missing rows of `setting`.
 ///
-/// # Errors If the trace cannot be made, the rows cannot be run, or
+/// # Errors
+/// If the trace cannot be made, the rows cannot be run, or
 /// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn measure(
     places: &Places,

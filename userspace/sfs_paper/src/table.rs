@@ -48,7 +48,8 @@ impl Table {
 
     /// Formats it as CSV.
     ///
-    /// # Errors None in practice.
+    /// # Errors
+    /// None in practice.
     pub fn csv(&self) -> Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns)?;

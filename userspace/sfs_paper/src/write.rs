@@ -13,7 +13,8 @@ pub const TEXT: &str = "figure.md";
 
 /// Writes `drawn` to `folder`, and deletes the folder's earlier content.
 ///
-/// # Errors If a file cannot be written, or there is nothing to draw.
+/// # Errors
+/// If a file cannot be written, or there is nothing to draw.
 pub fn figure(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> Result<()> {
     let fresh = folder.with_extension("new");
     let cannot = || format!("cannot write to {}", folder.display());
@@ -108,7 +109,8 @@ fn provenance(measured: &[Measured]) -> String {
 /// measured stay unchanged. Pictures go to `pictures`; the document links to
 /// them by the folder's last component. Returns the number of figures inserted.
 ///
-/// # Errors If a mark has no end, or a file cannot be copied.
+/// # Errors
+/// If a mark has no end, or a file cannot be copied.
 pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, usize)> {
     let mut filled = String::new();
     let mut count = 0;

@@ -125,7 +125,8 @@ struct PolicyArgs {
 impl Cli {
     /// Executes the command; returns what it prints.
     ///
-    /// # Errors One sentence on what is wrong, for the user.
+    /// # Errors
+    /// One sentence on what is wrong, for the user.
     pub fn execute(self) -> Result<String> {
         match self.command {
             Command::Run(args) => run(&args),

@@ -7,8 +7,8 @@ use std::path::Path;
 /// Reads the file at `path`: one or more lines, each a whole number of
 /// microseconds, 1 or more.
 ///
-/// # Errors If the file cannot be read, or [`InputError`] for the first invalid
-/// line.
+/// # Errors
+/// If the file cannot be read, or [`InputError`] for the first invalid line.
 pub fn read(path: &Path) -> Result<Vec<u64>> {
     let bytes = input::read(path)?;
     Ok(parse(&path.display().to_string(), &bytes)?)

@@ -33,8 +33,8 @@ pub enum SimError {
 /// invocation, in the order of the trace. Takes O(log n) per event (`las` and
 /// `gittins`: O(log n + CPUs)).
 ///
-/// # Errors If the trace is not sorted by arrival or is too large, or there is
-/// no CPU.
+/// # Errors
+/// If the trace is not sorted by arrival or is too large, or there is no CPU.
 pub fn simulate(
     trace: &[Invocation],
     kind: Kind,

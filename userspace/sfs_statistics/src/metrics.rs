@@ -71,7 +71,7 @@ with_kernel_counters! { with_hint_counters { metrics {
         policy: String = "Current policy: sfs, learned or fair; sfs also if learned has failed",
         mode: u64 = "Mode: 0 FILTER, 1 fair-only (overload)",
         slice_us: u64 = "S, the CPU time that a new invocation may use in FILTER, in microseconds",
-        mean_iat_us: u64 = "Mean IAT that S was computed from, in microseconds; 0 before the first window",
+        mean_iat_us: u64 = "Mean IAT from which S was computed, in microseconds; 0 before the first window",
         cpus: u64 = "CPUs that functions may use",
         sandboxes: u64 = "Cgroups known as sandboxes (--cgroup)",
         sandboxes_left_out: u64 = "Sandboxes beyond --max-sandboxes, whose tasks are not \

@@ -23,7 +23,6 @@
 //! `\n` in the output was therefore either a line feed or these two characters;
 //! it is one line in either case. Right-to-left letters are letters: a terminal
 //! may show the text after them in another order.
-//! follows them in another order.
 #![forbid(unsafe_code)]
 
 use std::ffi::c_char;

@@ -61,7 +61,7 @@ impl fmt::Display for Wait {
 impl fmt::Display for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.thread, self.name.as_str()) {
-            (0, _) => f.write_str("nobody")?,
+            (0, _) => f.write_str("idle")?,
             (thread, "") => write!(f, "{thread}")?,
             (thread, name) => write!(f, "{name} ({thread})")?,
         }
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             wait.to_string(),
             "kworker/0:0 (9, kernel thread) waited 8.50 ms for a CPU, from 8.227 s on, \
-             behind handler (340) 7.00, nobody 1.00, 12 0.50"
+             behind handler (340) 7.00, idle 1.00, 12 0.50"
         );
     }
 }

@@ -43,7 +43,7 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
     assert!(place.read("out/report.html").contains("</html>"));
 }
 
-/// Checks what is sure on any machine, however busy.
+/// Checks properties that hold on any machine, however busy.
 pub fn check_result(place: &Place, name: &str, forked: bool) {
     let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
     let file = format!("out/{name}.csv");

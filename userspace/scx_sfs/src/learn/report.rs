@@ -1,4 +1,4 @@
-//! Reports of what was learned of functions.
+//! Reports of what was learned about functions.
 
 use std::cmp::Reverse;
 

@@ -158,7 +158,7 @@ pub struct Options {
     /// Tasks in this cgroup and below are functions. It is a path below
     /// /sys/fs/cgroup in which each name may be a pattern, such as
     /// kubepods.slice/*/*/cri-containerd-*.scope; may be repeated. Without it,
-    /// every process started while a scx_sfs was loaded is a function.
+    /// every process started while scx_sfs was loaded is a function.
     #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
     pub cgroup: Vec<SandboxPattern>,
 

@@ -78,7 +78,7 @@ pub struct Tunables {
     pub max_sandboxes: u32,
     /// Maximum number of cgroups with a weight and a quota at a time.
     pub max_cgroups: u32,
-    /// Schedule even if nobody enforces quotas.
+    /// Schedule even if quotas are not enforced.
     pub ignore_quotas: bool,
     /// Schedule only tasks with policy SCHED_EXT.
     pub partial: bool,

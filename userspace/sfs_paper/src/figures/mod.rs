@@ -4,7 +4,6 @@
 //! The numbers and topics of SFS's figures are quoted from memory of the paper
 //! (SC'22, arXiv 2209.01709), whose text was not available. The title of a
 //! figure says what is measured here.
-//! measured here, and that is what counts.
 
 mod cdf;
 mod faasched;

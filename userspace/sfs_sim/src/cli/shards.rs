@@ -34,13 +34,15 @@ pub struct ShardsArgs {
     /// Invocations per CPU
     #[arg(long, value_name = "N", default_value = "300", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     invocations: u32,
+    /// Seed of arrivals and service times
     #[arg(long, default_value = "1")]
     seed: u64,
 }
 
 /// Returns a Markdown table that compares one queue with one per cache.
 ///
-/// # Errors A number is out of range.
+/// # Errors
+/// A number is out of range.
 pub fn shards(args: &ShardsArgs) -> Result<String> {
     let mut table = String::from(
         "| CPUs | mean service | shards | mean turnaround | CPU time lost | busiest lock | from other shards | overtaken by |\n|---|---|---|---|---|---|---|---|\n",

@@ -1,4 +1,4 @@
-//! The policies: who has the CPUs.
+//! The scheduling policies.
 //!
 //! | policy | rule | preempts | source |
 //! |---|---|---|---|
