@@ -70,12 +70,13 @@ const MANY_COLUMNS: usize = 9;
 /// Definitions of the terms.
 const NOTES: &str = "Turnaround is the time from arrival to completion, queue delay that from \
 arrival to the first run. Slowdown is turnaround / uncontended duration (service time, and the time \
-blocked if any); RTE, run-time effectiveness, is its inverse. Short invocations are the shortest 83 % by service \
-time. Percentiles are exact, by nearest rank. Jitter is given as interquartile range (IQR) and \
-variance. Switches are means for one invocation; CPU / service is the mean of CPU time used / service \
-time. Arrival lag is how late the benchmark itself was; a row is marked late if that is more than 1 % \
-of the mean turnaround of the short ones. Simulated rows are served by sfs_sim on the same trace, without any overhead, and \
-no kernel. Failed invocations are counted and in no other number.";
+blocked if any); RTE, run-time effectiveness, is its inverse. Short invocations are the shortest \
+83 % by service time. Percentiles are exact, by nearest rank. Jitter is given as interquartile range \
+(IQR) and variance. Switches are means per invocation; CPU / service is the mean of CPU time used / \
+service time. Arrival lag is the delay that the benchmark itself caused; a row is marked late if that \
+is more than 1 % of the mean turnaround of the short ones. Simulated rows come from sfs_sim on the \
+same trace, without overhead and without a kernel. Failed invocations are counted, and excluded from \
+all other numbers.";
 
 /// The page for a comparison.
 pub fn html(comparison: &Comparison) -> String {

@@ -149,7 +149,7 @@ fn the_first_arrival_waits_until_the_platform_is_ready() {
 }
 
 #[test]
-fn what_cannot_be_driven_is_refused() {
+fn invalid_drives_are_refused() {
     let place = TempDir::new().unwrap();
     let fail = |arguments: &str| {
         let output = drive(&place, "0,f,cpu:2000\n", arguments);

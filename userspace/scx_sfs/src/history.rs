@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_history_is_as_good_as_none() {
+    fn an_invalid_history_counts_as_none() {
         let folder = folder();
         let file = folder.path().join("history.json");
         let good = r#"{"boot":"other","spans":[{"from":1,"to":2}],"ejections":[1],"last":null}"#;

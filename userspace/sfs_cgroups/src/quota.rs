@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_none_where_there_is_none() {
+    fn finds_no_quota_in_a_tree_without_quotas() {
         let root = tree(&[("a/cpu.max", "max 100000\n"), ("b/cpu.stat", "0\n")]);
         assert_eq!(first_with_quota(root.path()), None);
         assert_eq!(first_with_quota(&root.path().join("gone")), None);

@@ -307,7 +307,7 @@ fn killed_invocations_count_as_longer() {
 }
 
 #[test]
-fn the_oldest_function_is_taken_back() {
+fn the_oldest_function_is_withdrawn() {
     let config = small();
     let mut learner = Learner::new(config);
     let mut kernel = Kernel::default();

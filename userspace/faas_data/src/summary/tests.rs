@@ -345,7 +345,7 @@ fn nothing_measured_is_null_not_zero() {
 }
 
 #[test]
-fn a_status_is_shown_as_it_is_written() {
+fn a_status_is_shown_as_in_the_file() {
     let all = [
         Status::Ok,
         Status::NotLoaded,

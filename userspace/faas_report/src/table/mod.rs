@@ -140,8 +140,8 @@ pub fn main(comparison: &Comparison) -> Table {
     });
     Table {
         caption: format!(
-            "Means and shares of all invocations.{beside} Bold: the best of those that really ran, to \
-             their end, without failures, in the same setting."
+            "Means and shares of all invocations.{beside} Bold: the best of the real schedulers that ran to \
+             the end, without failures, in the same setting."
         ),
         columns: heads(
             &["scheduler"],

@@ -62,7 +62,7 @@ fn azures_files_are_joined_and_stretched_to_a_load() {
 }
 
 #[test]
-fn what_is_converted_is_cut_and_scaled() {
+fn conversions_are_cut_and_scaled() {
     let place = Place::new();
     let list: String = (0..9)
         .map(|n| format!("f f.py 20 {} {n}\n", 5 * n))

@@ -167,7 +167,7 @@ fn bad_input_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_is_measured() {
+fn invalid_runs_are_refused_before_measuring() {
     let place = Place::new();
     place.write("t.csv", TINY);
     place.write("file", "");
@@ -210,7 +210,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn what_cannot_be_measured_here_is_refused() {
+fn runs_that_this_machine_cannot_measure_are_refused() {
     if !can_measure() {
         skip!(CANNOT_MEASURE);
     }

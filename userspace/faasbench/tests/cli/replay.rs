@@ -101,7 +101,7 @@ fn a_scheduler_that_does_not_load_is_a_result_too() {
 }
 
 #[test]
-fn a_lost_machine_is_a_row_that_says_so() {
+fn a_lost_machine_is_reported_as_such() {
     let place = Place::new();
     place.write("t.csv", TINY);
     let common = "--trace t.csv --cpus 1 --kernel k --accel icount";

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_has_left_is_removed() {
+    fn leftovers_of_a_crash_are_removed() {
         let (dir, file) = bench();
         let left = dir.path().join("state.new");
         fs::write(&left, "half of it, and rather more than there will b").unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_an_error() {
+    fn a_failed_replacement_is_an_error() {
         let (dir, _) = bench();
         for wrong in [
             Path::new("/"),
