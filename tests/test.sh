@@ -68,7 +68,7 @@ fresh_tree() {
 					[[ $one != *slow ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.01 at once'
 					[[ $one != quick ]] || echo '#   under scx_sfs: 20.00 ms of idle CPUs wasted in 100 ms, 4.00 at once'
 					[[ $one != *wasteful ]] || echo '#   too much wasted: 9.00 ms beyond the first 1.5 ms of each, 0.300 % of the CPU time'
-					[[ $one != *late ]] || echo '#   waited too long: kworker/3:1 (33, a thread of the kernel) waited 30.00 ms for a CPU, from 1.000 s on; it is promised 20 ms at most'
+					[[ $one != *late ]] || echo '#   waited too long: kworker/3:1 (33, kernel thread) waited 30.00 ms for a CPU, from 1.000 s on; it is promised 20 ms at most'
 					echo '#   1.0 s'
 				done
 				echo "$(($# - failed)) passed, $failed failed, 0 skipped"

@@ -16,7 +16,7 @@ static volatile u64 fair_vtime_now;
 /*
  * When a task is queued, its vtime is kept within this distance of fair_vtime_now, counted in
  * FAIR turns. Behind: a sleeper saves up one turn at most (see fair_saved_up()). Ahead: a task of
- * the lowest weight waits a few rounds, not for ever (the kernel ejects a scheduler under which a
+ * the lowest weight waits a few rounds, not forever (the kernel ejects a scheduler under which a
  * task waits for 30 s).
  */
 #define FAIR_TURNS_AHEAD	16
@@ -57,7 +57,7 @@ static u64 fair_round_share(u32 waiting)
 
 /*
  * Return the length of the next turn while @waiting tasks wait. In fair-only mode short functions
- * run here as well. Turns are then as short as the tick allows (4 ms at HZ=250, for the default
+ * also run here. Turns are then as short as the tick allows (4 ms at HZ=250, for the default
  * of 20 ms), like those of the kernel's fair class.
  */
 static u64 fair_turn_ns(u32 waiting)
@@ -143,7 +143,7 @@ static void advance_vtime(struct task_struct *p, const struct task_ctx *tctx, u6
 
 /*
  * Charge @p for @delta of CPU time in FAIR, scaled by its weight. The CPU time that it used in
- * FILTER counts as well, because it has had that much more than the tasks waiting in FAIR. It is
+ * FILTER also counts, because it has had that much more than the tasks waiting in FAIR. It is
  * charged only after a first turn: many tasks that overrun S do so by little and end within that
  * turn.
  */
@@ -298,7 +298,7 @@ static u64 longer_of(u64 best, u64 dsq, u64 now, u64 *longest)
  * Return the FAIR queue that must get @cpu now, although FILTER has work for it: the queue whose
  * head has waited longest, if that is long enough; else 0. @cpu last served FAIR at
  * @fair_served_at. The choice is not by virtual time: a pinned head, which no other CPU can
- * serve, could come second to the shared queue for ever.
+ * serve, could come second to the shared queue forever.
  */
 __global_func u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 {
@@ -395,7 +395,7 @@ __global_func u64 before_all_waiting(u64 vtime, s32 cpu)
 /*
  * A FAIR task starts to run on @cpu. Virtual time advances to the task's vtime, but not beyond
  * that of a waiting task. Not every task that starts was the head of a queue: a change of its
- * nice value queues a running task at the end of its tenant's line and lets it go on, and a task
+ * nice value queues a running task at the end of its tenant's line and lets it continue, and a task
  * gets its CPU back from a real-time task in mid-turn. If virtual time followed such tasks, each
  * would take from the others CPU time that they have not had yet.
  */

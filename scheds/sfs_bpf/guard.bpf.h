@@ -3,7 +3,7 @@
  * Guard: no task waits in our queues for so long that it comes near the limit of the kernel's
  * watchdog. A queue ordered by key accounts for this when it assigns a key, with the load at that
  * time. Load changes, so once a second the guard moves tasks that have waited for half of the
- * guard time to the front. And no task waits for ever beside an idle CPU: a CPU that went idle
+ * guard time to the front. And no task waits forever beside an idle CPU: a CPU that went idle
  * between the search for one and the insertion into a queue is found here, if no CPU has a tick
  * that finds it earlier.
  */

@@ -54,7 +54,7 @@ static void note_pinned(s32 cpu)
 	cctx->may_have_own = true;
 }
 
-/* Return true if @p keeps the machine or this scheduler going. */
+/* Return true if the machine or this scheduler depends on @p. */
 static bool is_system(const struct task_struct *p)
 {
 	return (p->flags & PF_KTHREAD) || p->tgid == loader_tgid;
@@ -116,7 +116,7 @@ __global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted, 
 
 	if (!mask)
 		return -1;
-	/* Another CPU may claim the found one first, so try again, but not for ever. */
+	/* Another CPU may claim the found one first, so try again, but not forever. */
 	bpf_for(i, 0, 4) {
 		cpu = bpf_cpumask_any_and_distribute(cast_mask(mask), p->cpus_ptr);
 		if (cpu >= nr_cpu_ids)

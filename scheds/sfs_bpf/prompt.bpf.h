@@ -5,7 +5,7 @@
  * credit, and would wait in FAIR for as long as FILTER is busy.
  *
  * Only the wake-up is prompt, for a short turn and within a budget. A task that wants more, such
- * as a server that requests keep busy, goes on by virtual time like all tasks in FAIR, but in a
+ * as a server that requests keep busy, continues by virtual time like all tasks in FAIR, but in a
  * separate queue (DSQ_OUTSIDE), which is served before functions.
  *
  * A token bucket per task bounds the CPU time that one task takes in prompt turns. A bucket per
@@ -16,7 +16,7 @@
 #define __SFS_PROMPT_BPF_H
 
 /* Longest prompt turn, as for a kernel thread. After it, other prompt tasks are served before the
- * task goes on. */
+ * task continues. */
 #define PROMPT_SLICE_NS		(4 * NSEC_PER_MSEC)
 
 /* Size of a bucket. A task, or a CPU, that was quiet can use this much at once. */
@@ -275,7 +275,7 @@ static void preempt_for_short_turn(const struct task_struct *p, const struct tas
  * Return true if @p, which wakes up with @wake_flags and finds no idle CPU, should get its
  * waker's CPU. The waker has announced that it goes to sleep next (the other end of a pipe or
  * socket waits for the answer), so no task need be preempted. If it does not sleep, another CPU
- * finds @p at its next tick. Functions are not trusted in this: they may go on for long.
+ * finds @p at its next tick. Functions are not trusted in this: they may run for long.
  */
 static bool is_handed_over(const struct task_struct *p, u64 wake_flags)
 {
@@ -336,7 +336,7 @@ static void note_first_no_more(struct task_ctx *tctx)
  * Return true if a task waits first in the local queue of @cctx's CPU, on which this runs.
  * insert_first() ends the turn there. But the kernel looks at the local queue before it calls
  * dispatch(), and dispatch() unlocks the run queue to fetch a task from another one. A task that
- * arrives in that moment finds nothing to preempt. The task that dispatch() then lets go on would
+ * arrives in that moment finds nothing to preempt. The task that dispatch() then lets run would
  * keep the CPU for a turn, up to all of its credit.
  */
 static bool first_waiting(const struct cpu_ctx *cctx)
@@ -346,8 +346,8 @@ static bool first_waiting(const struct cpu_ctx *cctx)
 
 /*
  * Return true if the task, which runs on @cpu, has another prompt turn and no short turn waits
- * for @cpu. (insert_first() ends the turn as well, but a tick that was due before the CPU has
- * seen that would give the task another turn, again and again: a kernel worker was seen to wait
+ * for @cpu. (insert_first() also ends the turn, but a tick that was due before the CPU has
+ * seen that would give the task another turn, repeatedly: a kernel worker was seen to wait
  * for 25 ms.) The task should not even end its turn then: the task that it displaced is in the
  * local queue, and the kernel picks that before it asks where this one goes. This one would wait
  * for the rest of an invocation.

@@ -3,7 +3,7 @@
  * Queue: number of tasks waiting in each shared queue. Asking the kernel costs a search for
  * the queue, and a dispatch needs the length of all of them. So the tasks are counted here: a
  * task counts from before its insertion until it runs or is no longer runnable. A task on its
- * way into a queue, or from a queue to a CPU, counts as well, at the cost of a useless look.
+ * way into a queue, or from a queue to a CPU, also counts, at the cost of a useless check.
  * A queue that holds a task does not count as empty, with one exception: a mover
  * (undo_waiting()) loses a race against two simultaneous changes of the task's attributes.
  * kick_for() repairs that. No CPU relies on a count before it idles: it asks the kernel first

@@ -93,7 +93,7 @@ static void replenish(struct group *g, u64 now)
 	__sync_fetch_and_sub(&g->used_ns, back);
 }
 
-/* Have the timer look at group @id. */
+/* Make the timer look at group @id. */
 static void list_throttled(struct group *g, u64 id)
 {
 	if (!__sync_lock_test_and_set(&g->listed, 1))
@@ -266,7 +266,7 @@ static bool parked_too_long(u64 id, u64 now)
 }
 
 /*
- * Look at one throttled group. Return 0 if its tasks may go on, else their remaining wait in
+ * Look at one throttled group. Return 0 if its tasks may continue, else their remaining wait in
  * ns. An enqueue() that saw the group throttled may park a task just after the group's
  * release, and one release may not move all tasks. So the timer looks at a group until
  * nothing is parked in it.

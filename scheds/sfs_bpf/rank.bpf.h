@@ -237,7 +237,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
  * before all waiting tasks, and the CPU that it has claimed is kicked to look at the queue.
  * (Inserted into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
  * 100 ms on 6.18.) If another CPU takes it first, the claimed CPU keeps its task. A task
- * displaced by a real-time task goes before all waiting tasks as well.
+ * displaced by a real-time task also goes before all waiting tasks.
  */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags)

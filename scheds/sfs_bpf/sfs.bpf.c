@@ -15,7 +15,7 @@
  *           cpu_release (a real-time task takes the CPU: tasks go elsewhere)
  *   end  -> stopping (of the last thread)
  *
- * Each idea has a file of its own:
+ * Each idea has its own file:
  *
  *   boundary    events that begin an invocation: fork, exec, accept, ...
  *   invocation  credit and demotion
@@ -548,7 +548,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	tctx->outranked = false;
 }
 
-/* @prev's CPU has no other work: @prev goes on, whatever it is. Without a decision it
+/* @prev's CPU has no other work: @prev continues, whatever it is. Without a decision it
  * would be queued and its CPU would go idle. */
 static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
 		      const struct invocation *inv, struct cpu_ctx *cctx)
@@ -1090,7 +1090,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
 }
 
 /* A failed fork takes its thread off the count again, and so does a task that has ended in
- * another scheduling class. A live task goes on under the next scheduler. */
+ * another scheduling class. A live task continues under the next scheduler. */
 void BPF_STRUCT_OPS(sfs_exit_task, struct task_struct *p, struct scx_exit_task_args *args)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);

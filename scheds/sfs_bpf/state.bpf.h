@@ -27,7 +27,7 @@
 /*
  * Dispatch queues. FILTER is first-in-first-out (shard.bpf.h splits it on large machines).
  * FAIR and the queue of outside tasks (prompt.bpf.h) are ordered by virtual time. A pinned
- * task waits in a queue of its own CPU: in a shared queue that CPU could pass it by for ever
+ * task waits in a queue of its own CPU: in a shared queue that CPU could pass it by forever
  * (sched-ext/scx #1185), and all other CPUs would have to skip it.
  */
 #define DSQ_FILTER		0x10000ULL
@@ -64,10 +64,10 @@ static u64 clock_now(void)
 /* Length of a FAIR turn. Shorter when very many tasks wait. */
 const volatile u64 fair_slice_ns = SFS_DEFAULT_FAIR_SLICE_NS;
 
-/* Longest wait of FAIR's head, whatever FILTER does. */
+/* Maximum wait of FAIR's head, regardless of FILTER. */
 const volatile u64 fair_max_wait_ns = SFS_DEFAULT_FAIR_MAX_WAIT_NS;
 
-/* N: the loader is told after each N arrivals. */
+/* N: the loader is notified after each N arrivals. */
 const volatile u32 iat_window = SFS_DEFAULT_IAT_WINDOW;
 
 /* Time that the loader has to answer "overload begun". After that the kernel half
@@ -187,7 +187,7 @@ enum invocation_state {
 	INV_CREDIT,	/* credit left: runs in FILTER */
 	INV_DEMOTED,	/* credit used up: runs in FAIR */
 	INV_GRACE,	/* grace until its next boundary: runs in FILTER */
-	INV_SPENT,	/* grace used up as well: runs in FAIR */
+	INV_SPENT,	/* grace also used up: runs in FAIR */
 	INV_ENDED,	/* the unit has no tasks left */
 };
 

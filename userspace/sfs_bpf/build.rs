@@ -30,7 +30,7 @@ fn main() {
 
     let intf = out.join("bpf_intf.rs");
     let text = fs::read_to_string(&intf).expect("cannot read the bindings");
-    let text = bindings::with_conversions(&text).expect("the bindings are of another form");
+    let text = bindings::with_conversions(&text).expect("the bindings have an unexpected form");
     fs::write(&intf, text).expect("cannot write the bindings");
 
     let header = format!("{KERNEL_HALF}/counters.h");
@@ -40,5 +40,5 @@ fn main() {
 
     neutral
         .leave("bpf_skel.rs")
-        .expect("cannot take over what was built");
+        .expect("cannot copy the build results");
 }

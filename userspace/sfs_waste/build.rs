@@ -20,5 +20,5 @@ fn main() {
         .expect("cannot build the BPF program, see the compiler's messages above");
     neutral
         .leave("bpf_skel.rs")
-        .expect("cannot take over what was built");
+        .expect("cannot copy the build results");
 }

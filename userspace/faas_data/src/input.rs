@@ -1,14 +1,14 @@
-//! What all readers of text files share: errors that name file and line, and
+//! Shared by all readers of text files: errors that name file and line, and
 //! strict numbers.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Largest time that any input may give, in microseconds: 115 days. Sums and
+/// Maximum of any time in an input, in microseconds: 115 days. Sums and
 /// nanoseconds of such times fit into 64 bits.
 pub const MAX_US: u64 = 10_000_000_000_000;
 
-/// What is wrong with an input file, and where.
+/// An error in an input file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct InputError {
@@ -31,8 +31,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 /// The numbered lines of `bytes`, from 1.
 ///
 /// # Errors
-/// If a line is not UTF-8, carries a carriage return, or if the last one has
-/// no newline: such a file was cut off while it was written or copied.
+/// If a line is not UTF-8, has a carriage return, or the last one has no
+/// newline: such a file was truncated while it was written or copied.
 pub fn lines<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str)>, InputError> {
     let error = |line, message: &str| InputError {
         file: file.to_string(),
@@ -62,7 +62,7 @@ pub fn lines<'a>(file: &str, bytes: &'a [u8]) -> Result<Vec<(usize, &'a str)>, I
     Ok(numbered)
 }
 
-/// A whole number of at most `max`, digits only: no sign, no space.
+/// A whole number of at most `max`, in digits only: no sign, no space.
 ///
 /// # Errors
 /// With a phrase that names `what` and quotes the text.
@@ -79,8 +79,8 @@ pub fn number(what: &str, text: &str, max: u64) -> Result<u64, String> {
     }
 }
 
-/// `text` itself, or its first `max` characters and an ellipsis, so that a
-/// broken line does not flood the message about it.
+/// `text`, or its first `max` characters and an ellipsis, so that a broken line
+/// does not flood the message about it.
 pub fn shorten(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -88,7 +88,7 @@ pub fn shorten(text: &str, max: usize) -> String {
     }
 }
 
-/// Whether `name` can stand in a field of our CSV files: 1 to 255 printable
+/// Whether `name` can be a field of our CSV files: 1 to 255 printable
 /// characters, no comma, quote or white space.
 pub fn is_name(name: &str) -> bool {
     let allowed = |c: char| !c.is_control() && !c.is_whitespace() && c != ',' && c != '"';

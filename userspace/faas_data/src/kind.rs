@@ -1,9 +1,9 @@
-//! What a phase of an invocation really does: kinds of computing and kinds of
-//! blocking. A phase takes the time that the trace says, whatever its kind.
+//! What a phase of an invocation does: kinds of computing and of blocking. A
+//! phase takes the time in the trace, whatever its kind.
 
 use std::fmt;
 
-/// What kinds of phases have in common.
+/// Common to both kinds of phases.
 pub trait Kind: Copy + Send + Sync + 'static {
     /// All kinds, in the order of their numbers.
     const ALL: &'static [Self];
@@ -11,13 +11,13 @@ pub trait Kind: Copy + Send + Sync + 'static {
     /// Its name, in traces and on command lines.
     fn name(self) -> &'static str;
 
-    /// What it does, in a phrase.
+    /// A short description.
     fn about(self) -> &'static str;
 
     /// The kind called `name`.
     ///
     /// # Errors
-    /// With a phrase that lists the kinds that there are.
+    /// With a phrase that lists the known kinds.
     fn parse(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|kind| kind.name() == name);
         found.copied().ok_or_else(|| {
@@ -49,7 +49,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// Its place in [`Kind::ALL`].
+    /// Its index in [`Kind::ALL`].
     pub fn number(self) -> u64 {
         self as u64
     }
@@ -112,10 +112,11 @@ impl fmt::Display for Work {
 pub enum Blocking {
     /// Sleeping until a timer fires.
     Sleep,
-    /// Reading from a pipe that another process writes to when the time is over.
+    /// Reading from a pipe that another process writes to at the end of the
+    /// time.
     Pipe,
     /// Writing, syncing and reading a file in the temporary folder until the
-    /// time is over: blocks only as far as the disk makes it wait.
+    /// time is over; blocks only while it waits for the disk.
     File,
 }
 
@@ -146,11 +147,11 @@ impl Kind for Blocking {
         match self {
             Self::Sleep => "Sleeping until a timer fires",
             Self::Pipe => {
-                "Reading from a pipe that another process writes to when the time is over"
+                "Reading from a pipe that another process writes to at the end of the time"
             }
             Self::File => {
                 "Writing, syncing and reading a file in the temporary folder until the time is \
-                 over: blocks only as far as the disk makes it wait"
+                 over; blocks only while it waits for the disk"
             }
         }
     }
@@ -162,7 +163,7 @@ impl fmt::Display for Blocking {
     }
 }
 
-/// What phases do whose kind the trace leaves open.
+/// The kinds of phases for which the trace has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Defaults {
     /// Of `cpu` phases.
@@ -184,7 +185,8 @@ impl Default for Defaults {
 mod tests {
     use super::*;
 
-    /// All kinds are found by their names and numbers, and no two share either.
+    /// Checks that all kinds are found by name and number, and that these are
+    /// unique.
     fn check<K: Kind + PartialEq + fmt::Debug + fmt::Display>(
         number: fn(K) -> u64,
         from_number: fn(u64) -> K,

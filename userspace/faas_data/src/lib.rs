@@ -1,17 +1,17 @@
-//! One data model for all programs that deal with function workloads: what is in their
-//! files, and what the words mean that their numbers are called by.
+//! The data model of all programs that deal with function workloads: the
+//! content of their files, and the definitions of their numbers.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`trace`] | what arrives when and what it needs: read, checked, written |
-//! | [`kind`] | what a phase of an invocation does in its time |
-//! | [`result`] | what was measured of each invocation: read, checked, written |
+//! | [`trace`] | arrivals and their work: read, checked, written |
+//! | [`kind`] | what a phase of an invocation does |
+//! | [`result`] | measurements of each invocation: read, checked, written |
 //! | [`measure`] | turnaround, slowdown and run-time effectiveness of one invocation; the split into short and long |
 //! | [`stats`] | means, percentiles and spread of many |
 //! | [`summary`] | the numbers of one run, as JSON |
 //! | [`input`] | strict readers of text files, whose errors name file and line |
-//! | [`output`] | files that are complete or not there at all |
-//! | [`progress`] | a bar with the time left |
+//! | [`output`] | files that are either complete or absent |
+//! | [`progress`] | a progress bar with the time left |
 
 #![forbid(unsafe_code)]
 

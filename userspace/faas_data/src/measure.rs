@@ -1,29 +1,29 @@
-//! What is computed of one invocation, and which invocations are short.
+//! The measures of one invocation, and the definition of short.
 //!
-//! - *turnaround* = end - arrival, *queue delay* = start - arrival; the arrival
+//! - *turnaround* = end - arrival, *queue delay* = start - arrival. The arrival
 //!   is the planned one, so that a late dispatcher counts against the run.
-//! - *slowdown* = turnaround / uncontended duration, and *RTE* is its inverse,
-//!   at most 1. The uncontended duration is the service time plus the time
-//!   blocked. Without I/O that is the service time; with I/O it is what makes
-//!   slowdown 1 mean "as on an idle machine" (by service time alone, a function
-//!   that mostly waits for I/O would always look slowed down).
+//! - *slowdown* = turnaround / uncontended duration; *RTE* is its inverse, at
+//!   most 1. The uncontended duration is the service time plus the time
+//!   blocked, so that a slowdown of 1 means "as on an idle machine". (By
+//!   service time alone, a function that mostly waits for I/O would always look
+//!   slowed down.)
 //! - *short* are the shortest 83 % by service time, rounded up to whole
-//!   invocations; of equal ones those with the smaller id. The split is over
-//!   all invocations of the trace, completed or not: it is the same for every
+//!   invocations; of equal ones those with the smaller id. The split covers all
+//!   invocations of the trace, completed or not, so it is the same for every
 //!   scheduler.
 //!
-//! Of invocations that did not complete successfully nothing is computed.
+//! Invocations that did not complete successfully have no measures.
 
 use crate::result::Record;
 use crate::trace::Invocation;
 
-/// Share of the invocations that are short, in per cent: the paper's split.
+/// The paper's share of short invocations, in per cent.
 pub const SHORT_PERCENT: usize = 83;
 
-/// What is computed of one completed invocation.
+/// The measures of one completed invocation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measure {
-    /// Row in the trace, from 0.
+    /// Row in the trace, counted from 0.
     pub id: usize,
     /// Turnaround in microseconds.
     pub turnaround_us: u64,
@@ -34,7 +34,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Of what was recorded of `invocation`; `None` if it did not complete
+    /// Measures of the record of `invocation`; `None` if it did not complete
     /// successfully.
     pub fn of(record: &Record, invocation: &Invocation) -> Option<Self> {
         let (start_us, end_us) = record.completed()?;
@@ -47,8 +47,8 @@ impl Measure {
         })
     }
 
-    /// Of all that completed successfully. `records` must be those of
-    /// `invocations` in their order, or none.
+    /// Measures of all that completed successfully. `records` must be those of
+    /// `invocations` in their order, or empty.
     pub fn all(records: &[Record], invocations: &[Invocation]) -> Vec<Self> {
         let pairs = records.iter().zip(invocations);
         pairs
@@ -62,7 +62,7 @@ impl Measure {
     }
 
     /// Run-time effectiveness, from 0 to 1. Rounding of the times may make a
-    /// turnaround shorter than possible by 1 us.
+    /// turnaround 1 us shorter than possible.
     pub fn rte(&self) -> f64 {
         (1.0 / self.slowdown).min(1.0)
     }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_of_slowdown_is_cpu_and_io_together() {
+    fn slowdown_is_relative_to_cpu_and_io_time() {
         let mut one = Invocation::cpu(1000, "f", 10_000);
         one.phases.insert(0, Phase::io(30_000));
         let found = Measure::of(&record(Exit::Code(0), Some(1500), Some(61_000)), &one).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_has_no_measures_even_with_both_times() {
+    fn failures_have_no_measures_even_with_both_times() {
         let one = [Invocation::cpu(1000, "f", 10_000)];
         for exit in [Exit::Code(1), Exit::Signal(9), Exit::Http(500)] {
             let records = [record(exit, Some(1500), Some(61_000))];

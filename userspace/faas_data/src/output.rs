@@ -1,4 +1,4 @@
-//! Output files that are complete or not there at all.
+//! Output files that are either complete or absent.
 
 use anyhow::{bail, Context, Result};
 use nix::errno::Errno;
@@ -10,23 +10,22 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Who may do what with a new file, before the process's mask: everybody may
-/// read and write it, as with any file that a program makes.
+/// Mode of a new file before the umask: read and write for all, as usual.
 const MODE: u32 = 0o666;
 
 /// A file that is written next to its place and moved there when complete.
 ///
-/// It is opened when made, so that a place that cannot be written is found
-/// before the work whose result it is to hold. Dropped without
-/// [`Output::commit`], it leaves nothing behind. A device or a pipe is written
-/// directly: moving a file there would replace it.
+/// It is opened on creation, so that an unwritable place is found before the
+/// work for its content. Dropped without [`Output::commit`], it leaves nothing
+/// behind. A device or a pipe is written directly, since moving a file there
+/// would replace it.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     place: Place,
 }
 
-/// Where the bytes go until they are complete.
+/// Where the bytes are until they are complete.
 #[derive(Debug)]
 enum Place {
     /// A hidden file in the same folder.
@@ -56,7 +55,7 @@ impl Output {
     }
 
     fn beside(path: &Path) -> Result<Self> {
-        // What a link points to is replaced, not the link.
+        // The target of a link is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let mut hidden = OsString::from(".");
         hidden.push(path.file_name().context("it has no name")?);
@@ -76,12 +75,12 @@ impl Output {
         })
     }
 
-    /// Takes `bytes` of the disk for it now, so that a disk that is too full is found
-    /// before the work whose result it is to hold. Where the file system cannot do
-    /// that, and for devices and pipes, nothing is taken.
+    /// Reserves `bytes` of the disk now, so that a full disk is found before
+    /// the work for the content. Does nothing where the file system does not
+    /// support it, and for devices and pipes.
     ///
     /// # Errors
-    /// If there is not so much room.
+    /// If there is not enough space.
     pub fn reserve(&self, bytes: u64) -> Result<()> {
         let Place::Beside(temporary) = &self.place else {
             return Ok(());
@@ -90,7 +89,7 @@ impl Output {
         match fallocate(temporary.as_file(), FallocateFlags::empty(), 0, length) {
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => {
                 Err(errno).with_context(|| {
-                    format!("{} needs {} KiB of room", self.path.display(), bytes >> 10)
+                    format!("{} needs {} KiB of space", self.path.display(), bytes >> 10)
                 })
             }
             _ => Ok(()),
@@ -121,12 +120,12 @@ fn move_there(mut temporary: NamedTempFile, content: &[u8], path: &Path) -> std:
     Ok(())
 }
 
-/// Where a command writes: a file, or standard output for `-`.
+/// The output of a command: a file, or standard output for `-`.
 #[derive(Debug)]
 pub enum Sink {
     /// Standard output.
     Stdout,
-    /// A file, complete or not there.
+    /// A file, complete or absent.
     File(Output),
 }
 
@@ -154,8 +153,8 @@ impl Sink {
     }
 }
 
-/// Writes `content` to standard output. A reader that has gone away (`| head`)
-/// is no error.
+/// Writes `content` to standard output. A closed reader (`| head`) is not an
+/// error.
 ///
 /// # Errors
 /// If standard output cannot be written for another reason.
@@ -169,7 +168,7 @@ pub fn print(content: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes one line to standard error, whatever is in it; that it may be closed is no error.
+/// Writes one line to standard error, whatever it contains. Errors are ignored.
 pub fn note(line: &str) {
     let line = sfs_text::line(line, sfs_text::LINE_CHARS);
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_has_the_rights_of_any_other() {
+    fn a_new_file_has_the_usual_mode() {
         let dir = tempfile::tempdir().unwrap();
         let (ours, other) = (dir.path().join("a.csv"), dir.path().join("b.csv"));
         Output::create(&ours).unwrap().commit(b"text").unwrap();
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_write_one_file_do_not_mix() {
+    fn concurrent_writers_do_not_mix() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");
         let (first, second) = (
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reserved_and_is_not_needed_is_given_back() {
+    fn unneeded_reservations_are_released() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.csv");
         let output = Output::create(&path).unwrap();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn more_room_than_there_is_cannot_be_reserved() {
+    fn more_space_than_available_cannot_be_reserved() {
         let dir = tempfile::tempdir().unwrap();
         let output = Output::create(&dir.path().join("a.csv")).unwrap();
         match output.reserve(1 << 62) {
@@ -241,7 +240,7 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         drop(Output::create(&path).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
-        // What has taken its place stands in for a full disk.
+        // A folder in its place stands in for a full disk.
         let output = Output::create(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(&path).unwrap();

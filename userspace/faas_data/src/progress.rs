@@ -1,16 +1,16 @@
-//! A progress bar with the time left, for work of more than a moment.
+//! A progress bar with the time left, for long work.
 //!
-//! It shows itself on standard error after a second, and only on a terminal.
+//! It appears on standard error after a second, and only on a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 use std::io::{IsTerminal, Read};
 use std::time::{Duration, Instant};
 
-/// Work that is over within this time gets no bar.
+/// Work shorter than this gets no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A bar, or nothing where nobody looks.
+/// A bar, or nothing if nobody can see it.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -21,7 +21,7 @@ pub struct Progress {
 
 impl Progress {
     /// A bar for `length` pieces of work called `unit`, or bytes if that is
-    /// `bytes`; `what` stands before it.
+    /// `bytes`; `what` is its label.
     pub fn new(what: &str, length: u64, unit: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         let count = match unit {
@@ -41,12 +41,12 @@ impl Progress {
         }
     }
 
-    /// Whether somebody may look.
+    /// Whether anybody can see it.
     pub fn is_watched(&self) -> bool {
         self.watched
     }
 
-    /// So much is done.
+    /// Sets the amount done.
     pub fn at(&self, done: u64) {
         self.bar.set_position(done);
         if self.watched && !self.shown.get() && self.since.elapsed() >= PATIENCE {
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// A reader of `source` that moves the bar by what is read.
+    /// Wraps `source`; reading from it advances the bar.
     pub fn reading<'a, R: Read + 'a>(&'a self, source: R) -> impl Read + 'a {
         Reading {
             source,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_moves_the_bar_and_is_not_changed() {
+    fn reading_moves_the_bar_and_changes_nothing() {
         let progress = Progress::new("reading", 5, "bytes");
         let mut text = String::new();
         let mut reader = progress.reading(&b"hello"[..]);

@@ -1,23 +1,25 @@
-//! Results: what was measured, one row for one invocation.
+//! Results: measurements, one row per invocation.
 //!
 //! CSV with the header [`HEADER`]. `id` is the invocation's row in the trace,
-//! from 0. Times are microseconds since the start of the replay, rounded down;
-//! `arrival_us` is the planned arrival. `cpu_us` is all CPU time of the
-//! process, its start and its exit included (`wait4`'s user and system time);
-//! `service_us` is the CPU time that it was asked to use. `exit` is its exit
+//! counted from 0. Times are microseconds since the start of the replay,
+//! rounded down; `arrival_us` is the planned arrival. `cpu_us` is all CPU time
+//! of the process, including its start and exit (`wait4`'s user and system
+//! time); `service_us` is the CPU time requested of it. `exit` is its exit
 //! code, `signal:N` if a signal ended it, or `fork:ERRNO` if it could not be
-//! started. Of a request to a platform it is 0 if it was answered well,
-//! `http:STATUS` if not, or `net:ERRNO` if its connection failed. `start_us` and `end_us` are empty where an invocation did not get
-//! that far; only rows with `exit` other than 0 may have empty times.
-//! `runqueue_wait_us` is the time for which it was runnable without running,
-//! until it completed: for a warm sandbox as the kernel counts it
-//! (`/proc/PID/schedstat`), for a process of its own its time since the fork
-//! less what it ran and blocked. Empty if unknown, as where files may have made
-//! such a process wait. Files of before it was measured end with the column `exit`.
+//! started. For a request to a platform it is 0 on success, `http:STATUS` for
+//! another status, or `net:ERRNO` if its connection failed. `start_us` and
+//! `end_us` are empty if an invocation did not get that far; only rows with an
+//! `exit` other than 0 may have empty times. `runqueue_wait_us` is the time for
+//! which it was runnable without running, until it completed. For a warm
+//! sandbox the kernel counts it (`/proc/PID/schedstat`); for a forked process
+//! it is the time since the fork minus the time that it ran and blocked. It is
+//! empty if unknown, for example if files may have made such a process wait.
+//! Files of earlier versions end with the column `exit`.
 //!
-//! For a warm sandbox, `cpu_us`, switches and `runqueue_wait_us` are what came
-//! on top since it began to wait for this request; an invocation failed with code N if its work did with errno
-//! N, or if its sandbox ended before it had answered, as that did.
+//! For a warm sandbox, `cpu_us`, switches and `runqueue_wait_us` are the
+//! increases since it began to wait for this request. An invocation failed with
+//! code N if its work failed with errno N, and with the status of its sandbox
+//! if that ended before it answered.
 
 use crate::input::{self, InputError, MAX_US};
 use crate::trace::Invocation;
@@ -29,7 +31,7 @@ use std::path::Path;
 pub const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
                           voluntary_switches,involuntary_switches,exit,runqueue_wait_us";
 
-/// The first line of a result without run-queue waits, which is read as well.
+/// The first line of a result without run-queue waits, which can also be read.
 const HEADER_WITHOUT_WAIT: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
                                    voluntary_switches,involuntary_switches,exit";
 
@@ -60,10 +62,10 @@ impl fmt::Display for Exit {
     }
 }
 
-/// What was measured of one invocation.
+/// The measurements of one invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Row in the trace, from 0.
+    /// Row in the trace, counted from 0.
     pub id: usize,
     /// The function's name.
     pub function: String,
@@ -75,11 +77,11 @@ pub struct Record {
     pub end_us: Option<u64>,
     /// CPU time that its process used, in microseconds.
     pub cpu_us: u64,
-    /// CPU time that it was asked to use, in microseconds.
+    /// CPU time requested of it, in microseconds.
     pub service_us: u64,
-    /// How often it blocked.
+    /// Number of times it blocked.
     pub voluntary_switches: u64,
-    /// How often it was preempted.
+    /// Number of times it was preempted.
     pub involuntary_switches: u64,
     /// How it ended.
     pub exit: Exit,
@@ -97,7 +99,7 @@ impl Record {
     }
 }
 
-/// The length in bytes that the result of these invocations does not exceed.
+/// Upper bound of the length in bytes of the result of these invocations.
 pub fn most_bytes(invocations: &[Invocation]) -> u64 {
     // Nine numbers of up to 20 digits, "signal:" and a number, and 11 separators.
     const NUMBERS: usize = 9 * 20 + 17 + 11;
@@ -115,7 +117,7 @@ pub fn to_csv(records: &[Record]) -> String {
     text
 }
 
-/// The text of a result without the column of run-queue waits, for those who
+/// The text of a result without the column of run-queue waits, for runs that
 /// cannot measure them.
 pub fn to_csv_without_waits(records: &[Record]) -> String {
     let mut text = format!("{HEADER_WITHOUT_WAIT}\n");
@@ -159,11 +161,11 @@ pub fn read(path: &Path, invocations: &[Invocation]) -> Result<Vec<Record>> {
 }
 
 /// Parses a result of `trace` and checks that it belongs to it: every
-/// invocation once, in order, or none at all (nothing could be measured).
-/// `file` is its name for messages.
+/// invocation once, in order, or none (nothing could be measured). `file` is
+/// its name for messages.
 ///
 /// # Errors
-/// For the first line that is not as the format says or not of that trace.
+/// For the first line that is malformed or does not belong to the trace.
 pub fn parse(file: &str, bytes: &[u8], trace: &[Invocation]) -> Result<Vec<Record>, InputError> {
     let lines = input::lines(file, bytes)?;
     let at = |line: usize, message: String| InputError {
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn results_survive_a_round_trip() {
         for rows in [
             "",
             "0,f,5,6,17,11,10,1,2,0,4\n1,g,6,7,30,21,20,0,0,signal:9,\n",

@@ -20,24 +20,24 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of times in microseconds, as milliseconds; `None` of nothing.
+    /// Of times in microseconds, converted to milliseconds; `None` if empty.
     pub fn of_us(mut values: Vec<u64>) -> Option<Self> {
         values.sort_unstable();
         Self::of_sorted_us(&values)
     }
 
-    /// Of plain ratios; `None` of nothing.
+    /// Of plain ratios; `None` if empty.
     pub fn of_ratios(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         Self::of_sorted_ratios(&values)
     }
 
-    /// Of times in microseconds that are sorted, as milliseconds.
+    /// Of sorted times in microseconds, converted to milliseconds.
     pub fn of_sorted_us(sorted: &[u64]) -> Option<Self> {
         Self::of_sorted(sorted, round(mean_us(sorted)? / 1e3, 3), |us| us.ms())
     }
 
-    /// Of plain ratios that are sorted.
+    /// Of sorted plain ratios.
     pub fn of_sorted_ratios(sorted: &[f64]) -> Option<Self> {
         Self::of_sorted(sorted, ratio(mean(sorted)?), ratio)
     }
@@ -58,7 +58,7 @@ impl Stats {
     }
 }
 
-/// How far values lie apart.
+/// The spread of values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Interquartile range: the 75th percentile less the 25th, by nearest rank.
@@ -68,8 +68,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of times in microseconds that are sorted, in milliseconds; `None` of
-    /// nothing.
+    /// Of sorted times in microseconds, converted to milliseconds; `None` if
+    /// empty.
     pub fn of_sorted_us(sorted: &[u64]) -> Option<Self> {
         let mean = mean_us(sorted)?;
         let square = |us: &u64| (*us as f64 - mean) * (*us as f64 - mean);
@@ -80,7 +80,7 @@ impl Spread {
         })
     }
 
-    /// Of plain ratios that are sorted; `None` of nothing.
+    /// Of sorted plain ratios; `None` if empty.
     pub fn of_sorted_ratios(sorted: &[f64]) -> Option<Self> {
         Some(Self {
             variance: ratio(variance(sorted)?),
@@ -109,47 +109,47 @@ pub fn nearest_rank<T: Copy>(sorted: &[T], part: usize, whole: usize) -> T {
 }
 
 /// The percentile of `sorted` values at `per_mille` (0 to 1000), as
-/// [`nearest_rank`]; `None` of nothing.
+/// [`nearest_rank`]; `None` if empty.
 pub fn percentile(sorted: &[f64], per_mille: usize) -> Option<f64> {
     (!sorted.is_empty()).then(|| nearest_rank(sorted, per_mille, 1000))
 }
 
-/// The values in order.
+/// The values, sorted.
 pub fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The mean, `None` of nothing.
+/// The mean; `None` if empty.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The variance: the mean squared distance from the mean, not an estimate for
-/// more values than these; `None` of nothing.
+/// The variance: the mean squared distance from the mean of these values, not
+/// an estimate for a population; `None` if empty.
 pub fn variance(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let square = |value: &f64| (value - mean) * (value - mean);
     Some(values.iter().map(square).sum::<f64>() / values.len() as f64)
 }
 
-/// The standard deviation: the root of the [`variance`]; `None` of nothing.
+/// The standard deviation: the root of the [`variance`]; `None` if empty.
 pub fn deviation(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
-/// Coefficient of variation: deviation / mean; `None` of nothing.
+/// Coefficient of variation: deviation / mean; `None` if empty.
 pub fn variation(values: &[f64]) -> Option<f64> {
     Some(deviation(values)? / mean(values)?)
 }
 
-/// The share of the values that `holds` holds of, 0 to 1; `None` of nothing.
+/// The share of values for which `holds` is true, 0 to 1; `None` if empty.
 pub fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> Option<f64> {
     let count = values.iter().filter(|value| holds(**value)).count();
     (!values.is_empty()).then(|| count as f64 / values.len() as f64)
 }
 
-/// The mean of times, in their unit; `None` of nothing. Summed up exactly.
+/// The mean of times, in their unit; `None` if empty. The sum is exact.
 fn mean_us(values: &[u64]) -> Option<f64> {
     let sum: u128 = values.iter().map(|us| u128::from(*us)).sum();
     (!values.is_empty()).then(|| sum as f64 / values.len() as f64)
@@ -221,8 +221,8 @@ mod tests {
         assert_eq!(round(2.0005, 3), 2.001);
     }
 
-    /// The definition itself: the smallest value that at least part / whole of
-    /// all values do not exceed.
+    /// The definition itself: the smallest value such that at least part /
+    /// whole of all values do not exceed it.
     fn naive(values: &[u64], part: usize, whole: usize) -> u64 {
         let enough = |candidate: &&u64| {
             let covered = values.iter().filter(|value| value <= candidate).count();
@@ -233,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nearest_rank_is_what_its_definition_says(
+        fn nearest_rank_agrees_with_its_definition(
             mut values in prop::collection::vec(0u64..50, 1..60),
             part in 0usize..=1000,
         ) {

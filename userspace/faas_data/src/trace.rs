@@ -1,13 +1,13 @@
-//! Traces: what arrives when, and what it needs.
+//! Traces: arrivals and their work.
 //!
 //! CSV with the header `arrival_us,function,phases` or
-//! `arrival_us,function,phases,class`, one row for one invocation, in the
-//! order of their arrivals. Times are microseconds. `phases` is a sequence
-//! such as `io:20000;cpu:150000`; a phase may say after its time what it does,
-//! as `cpu:150000@fib` or `io:20000@pipe` (see [`crate::kind`]), otherwise the
-//! run decides. `class` is `LS` (latency-sensitive), `LD` (latency-tolerant)
-//! or empty. The reader is strict: what it does not understand is an error
-//! with its line, never a guess.
+//! `arrival_us,function,phases,class`, one row per invocation, in order of
+//! arrival. Times are microseconds. `phases` is a sequence such as
+//! `io:20000;cpu:150000`; a phase may have a kind after its time, as in
+//! `cpu:150000@fib` or `io:20000@pipe` (see [`crate::kind`]), otherwise the run
+//! decides. `class` is `LS` (latency-sensitive), `LD` (latency-tolerant) or
+//! empty. The reader is strict: anything else is an error with its line, never
+//! a guess.
 
 use crate::input::{self, InputError, MAX_US};
 use crate::kind::{Blocking, Kind, Work};
@@ -26,25 +26,25 @@ pub enum Phase {
     Cpu {
         /// That time in microseconds.
         us: u64,
-        /// How; left open if none.
+        /// The kind of work, if given.
         work: Option<Work>,
     },
     /// Blocks.
     Io {
         /// For how long, in microseconds.
         us: u64,
-        /// In what; left open if none.
+        /// The kind of blocking, if given.
         blocking: Option<Blocking>,
     },
 }
 
 impl Phase {
-    /// Computing, in whatever way, for `us` microseconds of CPU time.
+    /// Computing of any kind, for `us` microseconds of CPU time.
     pub fn cpu(us: u64) -> Self {
         Self::Cpu { us, work: None }
     }
 
-    /// Blocking, in whatever way, for `us` microseconds.
+    /// Blocking of any kind, for `us` microseconds.
     pub fn io(us: u64) -> Self {
         Self::Io { us, blocking: None }
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What the workload itself says about an invocation's urgency.
+/// The urgency of an invocation, according to the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Latency-sensitive.
@@ -100,7 +100,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// One request to be served.
+/// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// Arrival in microseconds since the start of the trace, at most [`MAX_US`].
@@ -109,7 +109,7 @@ pub struct Invocation {
     pub function: String,
     /// Its steps, at least one; together at most [`MAX_US`].
     pub phases: Vec<Phase>,
-    /// Its class, where the workload has one.
+    /// Its class, if the workload has classes.
     pub class: Option<Class>,
 }
 
@@ -143,7 +143,7 @@ pub struct Trace {
     pub name: String,
     /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-    /// The invocations in the order of their arrivals, at least one.
+    /// The invocations in order of arrival, at least one.
     pub invocations: Vec<Invocation>,
 }
 
@@ -151,7 +151,7 @@ impl Trace {
     /// Reads and checks a trace.
     ///
     /// # Errors
-    /// If the file cannot be read or anything in it is not as the format says.
+    /// If the file cannot be read or is malformed.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = input::read(path)?;
         let stem = path.file_stem().unwrap_or_default();
@@ -172,7 +172,7 @@ pub fn hex_sha256(bytes: &[u8]) -> String {
 /// The load that `invocations` offer to `cpus` CPUs: the sum of their service
 /// times / (`cpus` x the span from the first to the last arrival).
 ///
-/// `None` if all arrive at once: then there is no span to speak of.
+/// `None` if all arrive at once, so that there is no span.
 pub fn offered_load(invocations: &[Invocation], cpus: u32) -> Option<f64> {
     let span = invocations.last()?.arrival_us - invocations.first()?.arrival_us;
     let service: u64 = invocations.iter().map(Invocation::service_us).sum();
@@ -182,7 +182,7 @@ pub fn offered_load(invocations: &[Invocation], cpus: u32) -> Option<f64> {
 /// Parses the text of a trace; `file` is its name for messages.
 ///
 /// # Errors
-/// For the first line that is not as the format says, or if there is none.
+/// For the first malformed line, or if there is none.
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Vec<Invocation>, InputError> {
     let lines = input::lines(file, bytes)?;
     let at = |line: usize, message: String| InputError {
@@ -249,7 +249,7 @@ fn parse_row(text: &str, with_class: bool) -> Result<Invocation, String> {
 
 fn parse_phases(text: &str) -> Result<Vec<Phase>, String> {
     let phases: Vec<Phase> = text.split(';').map(parse_phase).collect::<Result<_, _>>()?;
-    // Each is at most MAX_US, and a line of 2^20 phases would still fit.
+    // Each is at most MAX_US, and even 2^20 phases on a line would fit.
     let total: u64 = phases.iter().map(Phase::us).fold(0, u64::saturating_add);
     if total > MAX_US {
         return Err(format!("the phases add up to more than {MAX_US}"));
@@ -284,11 +284,11 @@ fn parse_phase(text: &str) -> Result<Phase, String> {
     }
 }
 
-/// What stands after the `@` of a phase, if there is one.
+/// The kind after the `@` of a phase, if any.
 fn parse_kind<K: Kind>(step: &str, suffix: Option<&str>) -> Result<Option<K>, String> {
     let wrong = |suffix: &str, want: String| {
         format!(
-            "`{}` is no kind of {step} phase: {want}",
+            "`{}` is not a kind of {step} phase: {want}",
             input::shorten(suffix, 40)
         )
     };
@@ -297,8 +297,8 @@ fn parse_kind<K: Kind>(step: &str, suffix: Option<&str>) -> Result<Option<K>, St
         .transpose()
 }
 
-/// The text of a trace, as [`parse`] reads it. The class column is there if
-/// any invocation has a class.
+/// The text of a trace, as [`parse`] reads it. It has the class column if any
+/// invocation has a class.
 pub fn to_csv(invocations: &[Invocation]) -> String {
     let with_class = invocations.iter().any(|one| one.class.is_some());
     let mut text = String::from(if with_class {
@@ -346,13 +346,13 @@ mod tests {
         assert_eq!(one.phases.len(), 4);
         assert_eq!(one.service_us(), 150_007);
         assert_eq!(one.uncontended_us(), 170_008);
-        // What a phase does makes no difference.
+        // The kind of a phase makes no difference.
         let kinds = &row("5,f,io:2@pipe;cpu:5000@fib").unwrap()[0];
         assert_eq!((kinds.service_us(), kinds.uncontended_us()), (5000, 5002));
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn traces_survive_a_round_trip() {
         let plain = format!("{HEADER}\n0,a,cpu:1\n0,b,io:2;cpu:3\n");
         assert_eq!(to_csv(&rows(&plain).unwrap()), plain);
         let kinds = format!("{HEADER}\n0,a,io:2@pipe;cpu:3@fib;io:4@sleep;cpu:5@spin\n");
@@ -391,12 +391,12 @@ mod tests {
             ),
             (
                 "1,f,cpu:5@gpu",
-                "t.csv:2: `gpu` is no kind of cpu phase: want one of spin, fib, primes, stream, \
+                "t.csv:2: `gpu` is not a kind of cpu phase: want one of spin, fib, primes, stream, \
                  file, json, markdown, sentiment",
             ),
             (
                 "1,f,io:5@",
-                "t.csv:2: `` is no kind of io phase: want one of sleep, pipe, file",
+                "t.csv:2: `` is not a kind of io phase: want one of sleep, pipe, file",
             ),
             (
                 "1,f,cpu:1;",
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn sha256_is_the_known_one() {
+    fn sha256_agrees_with_the_standard() {
         // FIPS 180-2, appendix B.1
         assert_eq!(
             hex_sha256(b"abc"),

@@ -1,10 +1,10 @@
 //! The memory that supervisor, dispatcher, helpers and children share.
 //!
 //! It is an array of 64-bit words in an anonymous file, mapped by all of them:
-//! a head, one slot for each invocation, then the phases of all. Being a
-//! shared mapping of a file, it is not copied when the dispatcher forks. Every
-//! word is an atomic, so no access is a data race; each has one writer, except
-//! those that several processes add to.
+//! a head, one slot per invocation, then the phases of all. As a shared mapping
+//! of a file it is not copied when the dispatcher forks. Every word is atomic,
+//! so no access is a data race; each has one writer, except those that several
+//! processes add to.
 
 mod slot;
 
@@ -45,11 +45,11 @@ pub struct Plan {
     pub policy: ChildPolicy,
     /// Number of CPUs that the children are restricted to, 0 for no restriction.
     pub pin: u32,
-    /// The kinds of phases that name none.
+    /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
     /// The socket of the [`super::peer`], if there is one.
     pub peer: Option<RawFd>,
-    /// How many sandboxes of each function are started before the replay; `None`:
+    /// Number of sandboxes of each function started before the replay; `None`:
     /// each invocation is a process.
     pub prestart: Option<u32>,
 }
@@ -61,9 +61,9 @@ pub struct Board {
 }
 
 impl Board {
-    /// Makes the board of a replay of `invocations`, each of which belongs to
+    /// Creates the board of a replay of `invocations`, each of which belongs to
     /// the function with the number in `functions`. The other processes open it
-    /// through the returned file, which stays open over an exec.
+    /// through the returned file, which stays open across exec.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -113,11 +113,11 @@ impl Board {
         self.words[word].store(value, Relaxed);
     }
 
-    /// Opens the board in the open file with the number `board`, which the
-    /// supervisor handed down; `None` if there is no such board.
+    /// Opens the board in the inherited open file with the number `board`;
+    /// `None` if there is no such board.
     pub fn inherited(board: &str) -> Option<Self> {
         let fd = board.parse::<RawFd>().ok().filter(|fd| *fd > 2)?;
-        // SAFETY: the supervisor left this file open for us; if it did not, the
+        // SAFETY: the supervisor left this file open for us; otherwise the
         // calls on it fail. Nothing in this process closes it.
         Self::open(unsafe { BorrowedFd::borrow_raw(fd) }).ok()
     }
@@ -125,7 +125,7 @@ impl Board {
     /// Maps the board in a file that [`Board::create`] made.
     ///
     /// # Errors
-    /// If the file is no board.
+    /// If the file is not a board.
     pub fn open(file: BorrowedFd<'_>) -> Result<Self> {
         let size = nix::sys::stat::fstat(file).context("cannot see the board")?;
         let board = Self::map(file, size.st_size as usize / WORD)?;
@@ -142,7 +142,7 @@ impl Board {
         let length = NonZeroUsize::new(words * WORD).context("the board is empty")?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice affects no
-        // memory that Rust knows of.
+        // memory known to Rust.
         let start = unsafe { mmap(None, length, access, MapFlags::MAP_SHARED, file, 0) }
             .context("cannot map the board")?;
         // SAFETY: the mapping is page-aligned, zeroed or filled by us, `words`
@@ -156,7 +156,7 @@ impl Board {
         self.words[SLOTS].load(Relaxed) as usize
     }
 
-    /// Whether there is no slot.
+    /// Whether there are no slots.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -181,18 +181,18 @@ impl Board {
         self.words[ORIGIN].store(ns, Relaxed);
     }
 
-    /// Number of invocations that are over.
+    /// Number of completed invocations.
     pub fn completed(&self) -> u64 {
         self.words[COMPLETED].load(Relaxed)
     }
 
-    /// Why the dispatcher gave up: a step << 32 | errno, 0 if it did not.
+    /// Why the dispatcher failed: a step << 32 | errno, 0 if it did not.
     pub fn error(&self) -> u64 {
         self.words[ERROR].load(Relaxed)
     }
 
-    /// Writes why the dispatcher or its helper gives up. The first reason stays:
-    /// later ones follow from it.
+    /// Records why the dispatcher or its helper fails. The first reason is
+    /// kept, because later ones follow from it.
     pub fn set_error(&self, error: u64) {
         let _ = self.words[ERROR].compare_exchange(0, error, Relaxed, Relaxed);
     }
@@ -202,7 +202,7 @@ impl Board {
         nonzero(self.get(PEER)).map(|fd| fd as RawFd)
     }
 
-    /// How many sandboxes of each function are started before the replay; `None`
+    /// Number of sandboxes of each function started before the replay; `None`
     /// if each invocation is a process.
     pub fn prestart(&self) -> Option<u32> {
         nonzero(self.get(PRESTART)).map(|count| (count - 1) as u32)
@@ -213,7 +213,8 @@ impl Board {
         self.get(READY)
     }
 
-    /// Counts a sandbox that is about to accept its first request; called by each.
+    /// Counts a sandbox that is about to accept its first request; called by
+    /// each sandbox.
     pub fn add_ready(&self) {
         self.words[READY].fetch_add(1, Relaxed);
     }
@@ -234,7 +235,7 @@ impl Board {
         self.set(DIED, counts.died);
     }
 
-    /// The kinds of work of the invocations, each once.
+    /// The kinds of work of the invocations, without duplicates.
     pub fn works(&self) -> Vec<Work> {
         let mut phases = Vec::new();
         let mut found = Vec::new();
@@ -279,11 +280,11 @@ fn nonzero(ns: u64) -> Option<u64> {
 /// The counters of the sandboxes of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// How many were started before the replay.
+    /// Number started before the replay.
     pub prestarted: u64,
-    /// How many were started for a request because all others were busy.
+    /// Number started for a request because all others were busy.
     pub cold_starts: u64,
-    /// How many ended by themselves.
+    /// Number that ended on their own.
     pub died: u64,
 }
 
@@ -294,7 +295,7 @@ mod tests {
     use faas_data::kind::Blocking;
 
     #[test]
-    fn another_mapping_sees_the_plan_and_gives_back_results() {
+    fn another_mapping_sees_the_plan_and_returns_results() {
         let mut invocations = vec![Invocation::cpu(7, "f", 9)];
         invocations.push(Invocation {
             phases: vec![Phase::io(3), Phase::cpu(4)],
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_no_board() {
+    fn another_file_is_not_a_board() {
         let file = memfd_create(c"other", MFdFlags::empty()).unwrap();
         assert!(Board::open(file.as_fd()).is_err());
         nix::unistd::ftruncate(&file, 64).unwrap();

@@ -1,5 +1,6 @@
-//! A cgroup (version 2) for each sandbox, with a weight and perhaps a quota of
-//! CPU time: `ROOT/faasbench/FUNCTION-NUMBER`, or `ROOT/faasbench/FUNCTION/NUMBER`.
+//! A cgroup (version 2) per sandbox, with a weight and optionally a quota of
+//! CPU time: `ROOT/faasbench/FUNCTION-NUMBER`, or
+//! `ROOT/faasbench/FUNCTION/NUMBER`.
 
 use crate::clock::{monotonic_ns, sleep_until};
 use anyhow::{bail, Context, Result};
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 /// The folder of a replay below the root of the hierarchy.
 const BASE: &str = "faasbench";
 
-/// Period of a quota in microseconds: the kernel's usual one.
+/// Period of a quota in microseconds: the kernel's default.
 const PERIOD_US: u64 = 100_000;
 
-/// How long removal may take: killed processes take a moment to be gone.
+/// Maximum time of a removal: killed processes take a moment to disappear.
 const REMOVAL_NS: u64 = 10_000_000_000;
 const PAUSE_NS: u64 = 5_000_000;
 
@@ -25,7 +26,7 @@ const PAUSE_NS: u64 = 5_000_000;
 pub struct Limits {
     /// `cpu.weight`: 1 to 10000, usually 100.
     pub weight: u32,
-    /// Most CPU time, in per cent of one CPU; none is no limit.
+    /// CPU limit in per cent of one CPU; `None`: no limit.
     pub quota_percent: Option<u32>,
     /// The layout of the cgroups.
     pub layout: Layout,
@@ -45,12 +46,12 @@ impl Limits {
 /// The layout of the sandboxes' cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
-    /// All side by side, as in container engines and Kubernetes: a fair scheduler
-    /// shares the CPUs between sandboxes.
+    /// All in one folder, as in container engines and Kubernetes: a fair
+    /// scheduler shares the CPUs between sandboxes.
     Flat,
-    /// Those of a function in a cgroup of the function: a fair scheduler shares
-    /// the CPUs between functions first, which favours functions with few
-    /// concurrent requests.
+    /// The sandboxes of each function in a cgroup of that function: a fair
+    /// scheduler first shares the CPUs between functions, which favours
+    /// functions with few concurrent requests.
     Nested,
 }
 
@@ -61,13 +62,13 @@ pub struct Cgroups {
     limits: Limits,
     /// The folders of the functions, by number.
     folders: Vec<String>,
-    /// The root, if the CPU controller was off below it and has to be switched off
-    /// again.
+    /// The root, if the CPU controller was off below it and must be switched
+    /// off again.
     switched_on_at: Option<PathBuf>,
 }
 
 impl Cgroups {
-    /// Makes the folders of the replay and, if nested, of its functions.
+    /// Creates the folders of the replay and, if nested, of its functions.
     ///
     /// # Errors
     /// If there is no hierarchy of version 2, it has no CPU controller, or it
@@ -93,7 +94,7 @@ impl Cgroups {
         let events = fs::read_to_string(self.base.join("cgroup.events")).unwrap_or_default();
         if events.lines().any(|line| line == "populated 1") {
             bail!(
-                "the cgroup {} has processes in it: is another replay under way?",
+                "the cgroup {} has processes in it: is another replay running?",
                 self.base.display()
             );
         }
@@ -114,10 +115,10 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Makes the cgroup of a sandbox and opens its folder.
+    /// Creates the cgroup of a sandbox and opens its folder.
     ///
     /// # Errors
-    /// If it cannot be made or limited.
+    /// If it cannot be created or limited.
     pub fn sandbox(&self, function: u32, number: u32) -> Result<File, Errno> {
         let folder = self.folders.get(function as usize).ok_or(Errno::EINVAL)?;
         let path = self.base.join(match self.limits.layout {
@@ -135,20 +136,20 @@ impl Cgroups {
         made().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
-    /// Kills the processes in these cgroups and removes them. Missing cgroups are no
-    /// error.
+    /// Kills the processes in these cgroups and removes them. Missing cgroups
+    /// are not an error.
     ///
     /// # Errors
     /// If they cannot be removed.
     pub fn remove(&self) -> Result<()> {
         if self.base.exists() {
-            // Before 5.14 there is no such file; then nothing may run in them.
+            // Kernels before 5.14 lack this file; then nothing may run in them.
             let _ = fs::write(self.base.join("cgroup.kill"), "1");
             let cannot = || format!("cannot remove the cgroup {}", self.base.display());
             remove_tree(&self.base).with_context(cannot)?;
         }
         if let Some(root) = &self.switched_on_at {
-            // Others may have begun to use it meanwhile.
+            // Others may use it by now.
             let _ = switch(root, "-cpu");
         }
         Ok(())
@@ -191,7 +192,7 @@ fn has_cpu(file: &Path) -> bool {
 }
 
 fn make_with_cpu(path: &Path) -> Result<()> {
-    fs::create_dir(path).with_context(|| format!("cannot make the cgroup {}", path.display()))?;
+    fs::create_dir(path).with_context(|| format!("cannot create the cgroup {}", path.display()))?;
     switch(path, "+cpu")
 }
 
@@ -200,7 +201,7 @@ fn switch(path: &Path, what: &str) -> Result<()> {
     fs::write(&file, what).with_context(|| format!("cannot write {what} to {}", file.display()))
 }
 
-/// Removes `path` with its subfolders, as soon as their processes are gone.
+/// Removes `path` with its subfolders, once their processes are gone.
 fn remove_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -222,8 +223,8 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A folder's name for each function: its own, as far as it can be one and
-/// cannot be taken for a file of the kernel's, which all have a dot.
+/// A folder name for each function: its own, unless it is not a valid name or
+/// could be a file of the kernel, which all have a dot.
 fn folder_names(functions: &[String]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let plain = |c: char| if c == '/' || c == '.' { '_' } else { c };

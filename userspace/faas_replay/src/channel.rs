@@ -1,4 +1,4 @@
-//! Messages between the processes of a replay, with open files in them.
+//! Messages between the processes of a replay, with attached open files.
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -8,8 +8,8 @@ use nix::sys::socket::{
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Two connected ends that keep messages apart. A reader sees the end of the
-/// file when the last writer is gone. Neither stays open over an exec.
+/// Two connected ends that preserve message boundaries. A reader sees end of
+/// file when the last writer is gone. Neither stays open across exec.
 ///
 /// # Errors
 /// If there are too many open files.
@@ -18,8 +18,8 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)
 }
 
-/// Sends `message`, and `file` with it. With `now`, fails with EAGAIN instead
-/// of waiting for room.
+/// Sends `message` with `file` attached. With `now`, fails with EAGAIN instead
+/// of waiting for space.
 ///
 /// # Errors
 /// As sendmsg; no SIGPIPE.
@@ -38,10 +38,10 @@ pub fn send(
     sendmsg::<()>(to.as_raw_fd(), &parts, control, flags, None).map(drop)
 }
 
-/// What [`receive`] found.
+/// The result of [`receive`].
 #[derive(Debug)]
 pub enum Received {
-    /// A message of so many bytes, and the file that came with it.
+    /// A message of this many bytes, and its attached file.
     Message(usize, Option<OwnedFd>),
     /// Nothing yet.
     Nothing,
@@ -109,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn a_full_channel_says_so() {
+    fn a_full_channel_is_reported() {
         let (mine, theirs) = pair().unwrap();
         let fill = || send(mine.as_fd(), &[0; 64], None, true);
         let full = (0..100_000).find_map(|_| fill().err());
         assert_eq!(full, Some(Errno::EAGAIN));
         drop(theirs);
-        // First that what was under way is lost, then that nobody is there.
+        // First the loss of messages in flight, then that nobody is there.
         assert_eq!(fill(), Err(Errno::ECONNRESET));
         assert_eq!(fill(), Err(Errno::EPIPE));
     }

@@ -13,14 +13,15 @@ pub fn thread_cpu_ns() -> u64 {
 }
 
 fn read(clock: ClockId) -> u64 {
-    // Both clocks exist on every Linux; a failure would show as a child that
-    // ends at once, in cpu_us.
+    // Both clocks exist on every Linux; a failure would show in cpu_us as a
+    // child that ends at once.
     clock_gettime(clock).map_or(u64::MAX, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
     })
 }
 
-/// Sleeps until the monotonic clock shows `ns`; at once if it does already.
+/// Sleeps until the monotonic clock shows `ns`; returns at once if that has
+/// passed.
 pub fn sleep_until(ns: u64) {
     let time = nix::sys::time::TimeSpec::new(
         (ns / 1_000_000_000) as libc::time_t,

@@ -1,12 +1,12 @@
 //! The process that starts every invocation at its arrival.
 //!
-//! It runs under SCHED_FIFO above everything that is measured and sleeps to
+//! It runs under SCHED_FIFO above everything that is measured, and sleeps to
 //! absolute times.
 //!
 //! One mechanism can still delay it: if the children are real-time tasks too,
-//! the kernel's fair server gives ordinary tasks that starve up to 50 ms
-//! of each second, above every SCHED_FIFO priority. A busy background task then
-//! shows in the summary's `arrival_lag_ms`.
+//! the kernel's fair server gives starving ordinary tasks up to 50 ms of each
+//! second, above every SCHED_FIFO priority. A busy background task then shows
+//! in the summary's `arrival_lag_ms`.
 
 use super::board::Board;
 use super::process;

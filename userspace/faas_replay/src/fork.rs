@@ -9,14 +9,13 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 /// Forks: 0 in the child, its process id in the parent.
 ///
 /// The C library's `fork` does more in the child, and every page that it
-/// touches there is a page fault: measured on emulated CPUs, it makes the
-/// child start 200 us later and doubles the CPU time that it has used by its
-/// exit. Our children do not use what it updates (locks of other threads, the
-/// cached thread id).
+/// touches there is a page fault. Measured on emulated CPUs, the child starts
+/// 200 us later and has used twice the CPU time by its exit. Our children do
+/// not use what it updates (locks of other threads, the cached thread id).
 ///
 /// A child that shares our memory (`CLONE_VM`) would start sooner still. But a
-/// function has an address space of its own, and switching between those is
-/// part of what a scheduler that switches often costs.
+/// function has its own address space, and switching between address spaces is
+/// part of the cost of a scheduler that switches often.
 ///
 /// The caller must have a single thread, and its child must end without
 /// unwinding into the parent's frames.

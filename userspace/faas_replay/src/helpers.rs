@@ -1,5 +1,5 @@
-//! The helper processes, folder and cgroups of a replay: the supervisor makes them,
-//! and removes them afterwards in any case.
+//! The helper processes, folder and cgroups of a replay. The supervisor creates
+//! them, and removes them afterwards in any case.
 
 use super::cgroup::Cgroups;
 use super::keeper::Plan;
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Starts this program again with `arguments`, which give its role, with `stdin` as
-/// its standard input, in `folder`.
+/// Starts this program again with `arguments`, which select its role, with
+/// `stdin` as its standard input, in `folder`.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -32,10 +32,10 @@ pub fn spawn(arguments: &[&str], stdin: Option<OwnedFd>, folder: Option<&Path>) 
 }
 
 /// Helper processes, folder and cgroups of a replay. A drop without
-/// [`Helpers::end`] ends and removes them too.
+/// [`Helpers::end`] also ends and removes them.
 #[derive(Debug, Default)]
 pub struct Helpers {
-    /// Where invocations work with files.
+    /// The working folder of invocations for files.
     folder: Option<TempDir>,
     peer: Option<Peer>,
     keeper: Option<Child>,
@@ -45,15 +45,15 @@ pub struct Helpers {
 #[derive(Debug)]
 struct Peer {
     process: Child,
-    /// Where it takes orders; the last such socket to be closed ends it.
+    /// Its orders; it ends when the last such socket is closed.
     orders: OwnedFd,
 }
 
 impl Helpers {
-    /// Makes a folder for files, which is removed with all that is in it.
+    /// Creates a folder for files, which is removed with its content.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn make_folder(&mut self) -> Result<()> {
         let new = tempfile::Builder::new().prefix("faasbench-").tempdir();
         let cannot = || {
@@ -91,9 +91,9 @@ impl Helpers {
         self.peer.as_ref().map(|peer| peer.orders.as_raw_fd())
     }
 
-    /// Starts the keeper on the board in the open file `board`, after the
-    /// cgroups of the functions called `names`, if they are to have any.
-    /// Returns the dispatcher's channel to it.
+    /// Starts the keeper on the board in the open file `board`, and creates the
+    /// cgroups of the functions `names` first, if requested. Returns the
+    /// dispatcher's channel to it.
     ///
     /// # Errors
     /// If that fails.
@@ -139,7 +139,7 @@ impl Helpers {
             }
         }
         if let Some(cgroups) = self.cgroups.take() {
-            // The keeper has done so, unless it was killed.
+            // The keeper has done this, unless it was killed.
             cgroups.remove()?;
         }
         if let Some(folder) = self.folder.take() {
@@ -156,7 +156,7 @@ impl Helpers {
 
 impl Drop for Helpers {
     fn drop(&mut self) {
-        // After a drop without end() the caller reports an error of its own.
+        // After a drop without end() the caller reports its own error.
         let _ = self.end();
     }
 }

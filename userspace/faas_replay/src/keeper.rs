@@ -1,9 +1,9 @@
-//! The process that starts sandboxes on behalf of the dispatcher.
+//! The process that starts sandboxes for the dispatcher.
 //!
-//! The dispatcher sends it a number, a function and a listening socket; it
-//! forks the sandbox, in a cgroup of its own if asked to, and tells how a
-//! sandbox has ended. When the dispatcher is gone, for any reason, it ends all
-//! sandboxes and removes their cgroups; signals from the terminal do not stop it.
+//! The dispatcher sends it a number, a function and a listening socket. It
+//! forks the sandbox, in a cgroup if requested, and reports how each sandbox
+//! ended. When the dispatcher is gone, for any reason, it ends all sandboxes
+//! and removes their cgroups; signals from the terminal do not stop it.
 
 use super::board::{Board, State};
 use super::cgroup::Cgroups;
@@ -41,21 +41,21 @@ pub struct Plan {
     pub forks: bool,
 }
 
-/// Asks the keeper for a sandbox.
+/// A request for a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// The sandbox, counted over the whole replay.
+    /// The sandbox's number, counted over the whole replay.
     pub number: u32,
     /// Its function.
     pub function: u32,
 }
 
-/// Says how a sandbox has ended.
+/// A report of a sandbox's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// The sandbox.
     pub number: u32,
-    /// How.
+    /// How it ended.
     pub state: State,
 }
 
@@ -82,13 +82,13 @@ impl Ended {
     /// Length of its message.
     pub const BYTES: usize = 16;
 
-    /// Its message.
+    /// Packs it into a message.
     pub fn pack(self) -> [u8; Self::BYTES] {
         let word = u128::from(self.state.pack()) << 64 | u128::from(self.number);
         word.to_ne_bytes()
     }
 
-    /// The news in a message.
+    /// The report in a message.
     pub fn unpack(bytes: [u8; Self::BYTES]) -> Self {
         let word = u128::from_ne_bytes(bytes);
         Self {
@@ -135,7 +135,7 @@ struct Keeper<'a> {
     policy: ChildPolicy,
     worker: Option<Worker>,
     ended: SignalFd,
-    /// The sandboxes that live, by process id.
+    /// The living sandboxes, by process id.
     live: BTreeMap<libc::pid_t, u32>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// Takes the waiting orders; false when there will be no more.
+    /// Reads the waiting orders; false when there will be no more.
     fn take(&mut self, orders: BorrowedFd<'_>) -> Result<bool, Failure> {
         let mut buffer = [0; Start::BYTES];
         loop {
@@ -207,7 +207,7 @@ impl<'a> Keeper<'a> {
                         }
                     };
                 }
-                // The socket was lost: too many open files.
+                // The socket was lost because of too many open files.
                 Received::Message(..) => {
                     let state = State::NotForked(Errno::EMFILE as u32);
                     if !tell(orders, Start::unpack(buffer).number, state)? {
@@ -251,7 +251,7 @@ impl<'a> Keeper<'a> {
         if let Some(name) = self.plan.functions.get(function as usize) {
             let _ = CString::new(name.as_str()).map(|name| set_name(&name));
         }
-        // The dispatcher must not take it for the keeper.
+        // Otherwise the dispatcher would take it for the keeper.
         let _ = nix::unistd::close(0);
         let Some(worker) = self.worker.take() else {
             exit(2);
@@ -265,8 +265,8 @@ impl<'a> Keeper<'a> {
         sandbox.run()
     }
 
-    /// Waits for the sandboxes that have ended and tells the dispatcher; false
-    /// if that is gone.
+    /// Collects the ended sandboxes and reports them; false if the dispatcher
+    /// is gone.
     fn reap(&mut self, dispatcher: BorrowedFd<'_>) -> Result<bool, Failure> {
         while let Ok(Some((pid, state, _))) = wait4(libc::WNOHANG) {
             if let Some(number) = self.live.remove(&pid) {
@@ -293,7 +293,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-/// Tells the dispatcher how a sandbox has ended; false if it is gone.
+/// Reports the end of a sandbox to the dispatcher; false if it is gone.
 fn tell(dispatcher: BorrowedFd<'_>, number: u32, state: State) -> Result<bool, Failure> {
     match send(dispatcher, &Ended { number, state }.pack(), None, false) {
         Ok(()) => Ok(true),
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_out_as_they_went_in() {
+    fn messages_survive_a_round_trip() {
         let start = Start {
             number: 7,
             function: u32::MAX,

@@ -1,16 +1,16 @@
-//! Replays traces: starts each invocation at its arrival and measures it. Owns the
-//! processes of a replay, their cgroups, and the [work] of invocations.
+//! Replays traces: starts each invocation at its arrival and measures it. Owns
+//! the processes of a replay, their cgroups, and the [work] of invocations.
 //!
-//! The *supervisor* (the caller of [`replay()`]) has read the trace and looks after
-//! the scheduler. The [`dispatcher`] is a fresh, small, single-threaded process. At
-//! each arrival it forks one *child* ([`process`]); a fork costs less, the less
-//! memory the forking process has. Or it sends a request to a [`sandbox`] of a pool
-//! ([`warm`]), which a [`keeper`] has started. A [`peer`] is at the other end of the
-//! pipes that invocations block on. They share a [`board::Board`]: the plan goes
-//! down and the measurements come back, without locks.
+//! The *supervisor* (the caller of [`replay()`]) has read the trace and manages
+//! the scheduler. The [`dispatcher`] is a new, small, single-threaded process.
+//! At each arrival it forks one *child* ([`process`]); a fork is cheaper if the
+//! forking process has less memory. Or it sends a request to a [`sandbox`] of a
+//! pool ([`warm`]), started by a [`keeper`]. A [`peer`] is at the other end of
+//! the pipes that invocations block on. They share a [`board::Board`] for the
+//! plan and the measurements, without locks.
 //!
-//! These processes are the caller's program, started again: its `main` has to begin
-//! with [`play_role`].
+//! These processes are the caller's program, started again: its `main` must
+//! begin with [`play_role`].
 
 pub mod board;
 pub mod cgroup;
@@ -50,19 +50,19 @@ use std::time::Duration;
 pub struct Measured {
     /// One record for each invocation, in the order of the trace.
     pub records: Vec<Record>,
-    /// How late each was forked or its request sent, in nanoseconds, without those
-    /// for which that failed.
+    /// The delay of each fork or request, in nanoseconds, without those that
+    /// failed.
     pub lag_ns: Vec<u64>,
     /// The counters of the sandboxes, if there were any.
     pub pool: PoolCounts,
-    /// When the trace's time began, by the monotonic clock, in nanoseconds.
+    /// When the trace's time began on the monotonic clock, in nanoseconds.
     pub origin_ns: u64,
 }
 
-/// Plays the role in a replay that the arguments of this program (without its name)
-/// ask for, and returns the exit code. `None` if they ask for none.
+/// Plays the role in a replay that the arguments of this program (without its
+/// name) select, and returns the exit code. `None` if they select none.
 ///
-/// To be called before anything else: each invocation is forked from one of these
+/// Call it before anything else: each invocation is forked from one of these
 /// processes, whose memory must stay small.
 pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let role = args.next()?;
@@ -80,8 +80,8 @@ pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
 
 /// Replays `trace` on this machine.
 ///
-/// `progress` is called several times a second with the number of invocations
-/// that are complete, if it is given.
+/// Calls `progress`, if given, several times a second with the number of
+/// completed invocations.
 ///
 /// # Errors
 /// If the board, a folder or a socket cannot be made, or if the dispatcher or its
@@ -148,8 +148,8 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
     Ok(measured(trace, &board))
 }
 
-/// The number of each invocation's function, by first appearance, and the
-/// names of the functions.
+/// The number of each invocation's function, by first appearance, and the names
+/// of the functions.
 fn functions(invocations: &[Invocation]) -> (Vec<u32>, Vec<String>) {
     let mut known: HashMap<&str, u32> = HashMap::new();
     let mut names = Vec::new();
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_numbered_as_they_appear() {
+    fn functions_are_numbered_in_order_of_appearance() {
         let call = |function: &str| Invocation::cpu(0, function, 1);
         let (numbers, names) = functions(&["b", "a", "b", "c"].map(call));
         assert_eq!(numbers, [0, 1, 0, 2]);

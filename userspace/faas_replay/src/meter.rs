@@ -44,10 +44,10 @@ impl From<Rusage> for Usage {
     }
 }
 
-/// How long the calling process was runnable without running.
+/// The time for which the calling process was runnable without running.
 ///
-/// The kernel's scheduling core counts it for tasks of every class, those of
-/// a sched_ext scheduler included.
+/// The kernel's scheduling core counts it for tasks of every class, including
+/// those of a sched_ext scheduler.
 #[derive(Debug)]
 pub struct RunQueueWait(File);
 

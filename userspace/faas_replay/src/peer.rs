@@ -1,6 +1,6 @@
 //! The other end of the pipes that invocations block on: a process that writes
-//! to each of them when its time has come, like a service that answers. The orders
-//! are defined in [`crate::work::pipe`].
+//! to each of them at its time, like a service that answers. The orders are
+//! defined in [`crate::work::pipe`].
 
 use super::realtime::{become_helper, raise_file_limit};
 use crate::channel::{receive, Received};
@@ -24,7 +24,7 @@ pub fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Pipes to write to, by time; the number keeps those of one time apart.
+/// Pipes to write to, by time; the number separates those of the same time.
 #[derive(Debug, Default)]
 struct Peer {
     waiting: BTreeMap<(u64, u64), OwnedFd>,
@@ -48,8 +48,8 @@ impl Peer {
         }
     }
 
-    /// Writes to all pipes whose time has come by `now_ns`; returns how many
-    /// nanoseconds there are to the next.
+    /// Writes to all pipes that are due by `now_ns`; returns the nanoseconds
+    /// until the next.
     fn serve(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(next) = self.waiting.first_entry() {
             let (time_ns, _) = *next.key();
@@ -62,7 +62,7 @@ impl Peer {
         None
     }
 
-    /// Takes the waiting orders; false when there will be no more.
+    /// Reads the waiting orders; false when there will be no more.
     fn take(&mut self, orders: BorrowedFd<'_>) -> Result<bool, Errno> {
         let mut buffer = [0; 8];
         loop {
@@ -89,7 +89,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn pipes_are_written_to_in_the_order_of_their_times() {
+    fn pipes_are_written_to_in_order_of_time() {
         let (mine, theirs) = pair().unwrap();
         let mut readers = Vec::new();
         for time_ns in [30u64, 10, 20, 10] {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_blocks_goes_on_at_its_time_or_fails_with_its_peer() {
+    fn a_blocked_process_continues_at_its_time_or_fails_with_its_peer() {
         let (mine, theirs) = pair().unwrap();
         let helper = std::thread::spawn(move || {
             let mut peer = Peer::default();

@@ -1,7 +1,7 @@
-//! One process for one invocation, forked at its arrival.
+//! One process per invocation, forked at its arrival.
 //!
-//! Ended children are collected only while the next arrival is still away:
-//! collecting late distorts nothing, since children write their own times and
+//! Ended children are collected only while the next arrival is not near.
+//! Collecting late distorts nothing, since children record their own times and
 //! the kernel keeps their accounts.
 
 use super::board::{Board, State};
@@ -15,8 +15,8 @@ use crate::work::Worker;
 use faas_data::trace::Phase;
 use nix::errno::Errno;
 
-/// How often a fork is tried, and how long to wait in between, while the
-/// kernel says that it has no room for another process.
+/// Number of attempts to fork, and the pause between them, while the kernel
+/// reports that it has no room for another process.
 const TRIES: u32 = 10;
 const PAUSE_NS: u64 = 1_000_000;
 
@@ -52,9 +52,9 @@ pub fn replay(
 struct Dispatcher<'a> {
     board: &'a Board,
     policy: ChildPolicy,
-    /// Children that are not collected yet, and their invocations.
+    /// Children not yet collected, and their invocations.
     live: Vec<(libc::pid_t, usize)>,
-    /// The phases of the next child: it finds them in its copy of our stack
+    /// The phases of the next child, which finds them in its copy of our stack
     /// and heap, without a page fault on the board.
     phases: Vec<Phase>,
     worker: Worker,
@@ -79,7 +79,7 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Forks the child of `id`, collecting ended ones to make room if need be.
+    /// Forks the child of `id`; if necessary, collects ended ones to make room.
     fn fork(&mut self, id: usize) -> Result<libc::pid_t, Errno> {
         let slot = self.board.slot(id);
         let mut outcome = Err(Errno::EAGAIN);
@@ -114,7 +114,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Collects one ended child; with WNOHANG, says whether there was one.
+    /// Collects one ended child; with WNOHANG, returns whether there was one.
     fn collect(&mut self, options: i32) -> Result<bool, Failure> {
         match wait4(options) {
             Ok(None) | Err(Errno::ECHILD) if self.live.is_empty() => Ok(false),

@@ -14,7 +14,7 @@ pub const DISPATCHER_PRIORITY: i32 = 50;
 /// above the children.
 pub const HELPER_PRIORITY: i32 = DISPATCHER_PRIORITY - 1;
 
-/// What to do if real-time priority is refused.
+/// The remedy if real-time priority is refused.
 pub const HOW_TO_PERMIT: &str = "real-time priority (SCHED_FIFO) is not permitted: \
     run as root, or with CAP_SYS_NICE, or with a limit such as `ulimit -r 50`";
 
@@ -44,7 +44,7 @@ impl ChildPolicy {
         }
     }
 
-    /// The policy with this number, if it is one of ours.
+    /// The policy with this number, if it is one of these.
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.number() == number)
     }
@@ -93,8 +93,8 @@ pub fn become_helper() -> Result<(), Errno> {
     set(0, policy, HELPER_PRIORITY)
 }
 
-/// Restricts this process and its children to the first `cpus` of the CPUs
-/// that it may use; 0 is no restriction.
+/// Restricts this process and its children to the first `cpus` of its CPUs; 0:
+/// no restriction.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -114,16 +114,17 @@ pub fn pin(cpus: u32) -> Result<(), Errno> {
     nix::sched::sched_setaffinity(Pid::from_raw(0), &first)
 }
 
-/// Allows this process as many open files as it can be allowed: it needs one
-/// for each request in progress. A lower limit is no error until it is reached.
+/// Raises this process's limit of open files as far as possible: it needs one
+/// for each request in progress. A lower limit is not an error until it is
+/// reached.
 pub fn raise_file_limit() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// Whether this process may take the dispatcher's priority: tries, and goes
-/// back to SCHED_NORMAL.
+/// Whether this process may take the dispatcher's priority: tries it, and
+/// returns to SCHED_NORMAL.
 pub fn permitted() -> bool {
     let allowed = set(0, libc::SCHED_FIFO, DISPATCHER_PRIORITY).is_ok();
     allowed && set(0, libc::SCHED_OTHER, 0).is_ok()

@@ -14,14 +14,14 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The exit code of a sandbox that cannot continue, for example because it has too
+/// The exit code of a sandbox that cannot continue, for example because of too
 /// many open files.
 const GIVEN_UP: i32 = 71;
 
 /// One process that serves the requests of one function.
 #[derive(Debug)]
 pub struct Sandbox<'a> {
-    /// Where results go.
+    /// The destination of results.
     pub board: &'a Board,
     /// The socket that it listens on.
     pub listener: OwnedFd,
@@ -32,7 +32,7 @@ pub struct Sandbox<'a> {
 }
 
 impl Sandbox<'_> {
-    /// Serves requests for as long as the process lives.
+    /// Serves requests until the process ends.
     pub fn run(mut self) -> ! {
         let _guard = EndOnPanic;
         let mut phases = Vec::new();
@@ -45,8 +45,8 @@ impl Sandbox<'_> {
         }
     }
 
-    /// Serves the next request. A request is the id of an invocation, the
-    /// answer is the state that it ended in, as a number.
+    /// Serves the next request. A request is the id of an invocation; the
+    /// answer is its final state, as a number.
     fn request(&mut self, phases: &mut Vec<Phase>, meter: &mut Meter) -> std::io::Result<()> {
         // The cost of the last answer belongs to no invocation.
         meter.lap();
@@ -80,9 +80,9 @@ impl Sandbox<'_> {
         }
     }
 
-    /// Has a child of its own serve the request, as the classic watchdog of
+    /// Serves the request in a forked child, as the classic watchdog of
     /// OpenFaaS does. It starts when the child starts; the sandbox's own part
-    /// in it is not measured.
+    /// is not measured.
     fn fork_and_wait(&mut self, slot: Slot<'_>, phases: &[Phase]) -> State {
         slot.set_runnable_ns(monotonic_ns());
         match fork() {

@@ -17,20 +17,20 @@ pub const PEER: &str = "__peer";
 /// What serves invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandboxes {
-    /// A process of its own for each.
+    /// A process per invocation.
     Process,
-    /// Processes that serve one after the other.
+    /// Processes that serve requests one after the other.
     Warm(Warm),
 }
 
-/// How warm sandboxes are made.
+/// The parameters of warm sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Warm {
-    /// How many of each function are started before the replay.
+    /// Number of sandboxes of each function started before the replay.
     pub prestart: u32,
     /// Whether each request gets a process forked by the sandbox.
     pub forks: bool,
-    /// The limits of each one's cgroup, if it has one.
+    /// The limits of each sandbox's cgroup, if it has one.
     pub cgroup: Option<Limits>,
 }
 
@@ -43,12 +43,12 @@ pub struct Setup {
     pub pin: u32,
     /// What serves invocations.
     pub sandboxes: Sandboxes,
-    /// The kinds of phases for which the trace names none.
+    /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
 }
 
 impl Setup {
-    /// How warm sandboxes are made, if there are any.
+    /// The parameters of warm sandboxes, if there are any.
     pub fn warm(&self) -> Option<Warm> {
         match self.sandboxes {
             Sandboxes::Process => None,

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 /// Ended processes are collected until this long before the next arrival.
 pub const MARGIN_NS: u64 = 300_000;
 
-/// The step below that failed, and why.
+/// The step that failed, and why.
 pub type Failure = (u64, Errno);
 
 /// Taking real-time priority.
@@ -17,7 +17,7 @@ pub const STEP_PIN: u64 = 2;
 pub const STEP_POLICY: u64 = 3;
 /// Waiting for the children.
 pub const STEP_WAIT: u64 = 4;
-/// Having sandboxes started.
+/// Starting sandboxes through the keeper.
 pub const STEP_KEEPER: u64 = 5;
 /// Making a socket for a sandbox.
 pub const STEP_SOCKET: u64 = 6;

@@ -1,12 +1,12 @@
-//! Warm sandboxes, as the dispatcher sees them: a pool for each function, that
+//! Warm sandboxes, as the dispatcher sees them: a pool per function, which
 //! grows when all are busy.
 //!
-//! The dispatcher never waits for a sandbox or for the keeper. It makes the
-//! listening socket of a new sandbox itself, so the request that needs one is
-//! in its queue before the sandbox has begun to run. Answers are taken after
-//! an invocation has been handed over, or before if there is no idle sandbox
-//! for it, not when they come: nothing depends on them until then, and a wake-up for
-//! each would preempt the sandboxes that are measured.
+//! The dispatcher never waits for a sandbox or for the keeper. It creates the
+//! listening socket of a new sandbox itself, so that the request that needs it
+//! is queued before the sandbox runs. Answers are read after an invocation has
+//! been handed over, or before if it has no idle sandbox, and not when they
+//! arrive: nothing depends on them until then, and a wake-up for each would
+//! preempt the measured sandboxes.
 
 use super::board::{Board, PoolCounts, State};
 use super::keeper::{Ended, Start};
@@ -22,10 +22,11 @@ use std::collections::VecDeque;
 use std::io::Stdin;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// How long the sandboxes may take to get ready before the replay.
+/// Time limit for the sandboxes to become ready before the replay.
 const READY_NS: u64 = 60_000_000_000;
 
-/// Time between two checks whether they are ready, or the keeper has room again.
+/// Time between two checks whether they are ready, or the keeper has room
+/// again.
 const PAUSE_NS: u64 = 1_000_000;
 
 /// The keeper's number among the events; others are sandboxes.
@@ -34,11 +35,11 @@ const KEEPER: u64 = u64::MAX;
 /// The state of a sandbox.
 #[derive(Debug)]
 enum Place {
-    /// It waits for a request, or will when it has started.
+    /// It waits for a request, or will once it has started.
     Idle,
-    /// It has the request of this invocation.
+    /// It serves this invocation.
     Busy { id: usize, connection: OwnedFd },
-    /// It hung up on this invocation; the keeper will say why.
+    /// It closed the connection of this invocation; the keeper will report why.
     Lost { id: usize },
     /// It no longer exists.
     Dead,
@@ -59,9 +60,9 @@ pub struct Pool<'a> {
     keeper: &'a Stdin,
     events: Epoll,
     sandboxes: Vec<Sandbox>,
-    /// Idle sandboxes of each function, the one used last at the end.
+    /// Idle sandboxes of each function, the most recently used last.
     idle: Vec<Vec<u32>>,
-    /// Sandboxes whose orders the keeper has no room for yet.
+    /// Orders for which the keeper has no room yet.
     unsent: VecDeque<(Start, OwnedFd)>,
     /// Invocations in progress.
     open: usize,
@@ -96,7 +97,7 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// Has `count` sandboxes of each function started, at most as many as it has
+    /// Starts `count` sandboxes of each function, at most its number of
     /// invocations, and waits until they accept requests.
     ///
     /// # Errors
@@ -163,8 +164,8 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// Sends the request of invocation `id` to the sandbox of its function that
-    /// was used last, of those known to be idle, or to a new one.
+    /// Sends the request of invocation `id` to the most recently used idle
+    /// sandbox of its function, or to a new one.
     fn serve(&mut self, id: usize) {
         self.open += 1;
         self.board.slot(id).set_forked_ns(monotonic_ns());
@@ -178,7 +179,7 @@ impl<'a> Pool<'a> {
         let function = self.board.slot(id).function();
         while let Some(number) = self.idle[function as usize].pop() {
             match self.request(number, id) {
-                // It has ended, which the keeper has not told us yet.
+                // It has ended, and the keeper has not reported it yet.
                 Err(Errno::ECONNREFUSED) => {}
                 Err(errno) => {
                     self.idle[function as usize].push(number);
@@ -196,7 +197,8 @@ impl<'a> Pool<'a> {
         sent
     }
 
-    /// Makes a sandbox's listening socket and has the keeper start it.
+    /// Creates a sandbox's listening socket and orders the sandbox from the
+    /// keeper.
     fn grow(&mut self, function: u32) -> Result<u32, Errno> {
         let number = self.sandboxes.len() as u32;
         let listener = unix_socket(SockFlag::empty())?;
@@ -212,13 +214,13 @@ impl<'a> Pool<'a> {
         Ok(number)
     }
 
-    /// Hands the keeper the sandboxes to start, as far as it has room.
+    /// Passes the orders to the keeper, as far as it has room.
     fn flush(&mut self) -> Result<(), Failure> {
         while let Some((start, listener)) = self.unsent.front() {
             let to = self.keeper.as_fd();
             match send(to, &start.pack(), Some(listener.as_fd()), true) {
                 Ok(()) => drop(self.unsent.pop_front()),
-                // Too many sockets on their way: it has not taken them yet.
+                // Too many sockets in flight: it has not read them yet.
                 Err(Errno::EAGAIN | Errno::ETOOMANYREFS | Errno::ENOBUFS) => return Ok(()),
                 Err(errno) => return Err((STEP_KEEPER, errno)),
             }
@@ -241,8 +243,8 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// Takes answers, and the keeper's news, waiting up to `timeout_ms` (-1:
-    /// without limit) for the first. Returns how many there were.
+    /// Reads answers and the keeper's reports, waiting up to `timeout_ms` (-1:
+    /// no limit) for the first. Returns their number.
     fn collect(&mut self, timeout_ms: i32) -> Result<usize, Failure> {
         let mut events = [EpollEvent::empty(); 64];
         let timeout = EpollTimeout::try_from(timeout_ms).unwrap_or(EpollTimeout::ZERO);
@@ -259,8 +261,8 @@ impl<'a> Pool<'a> {
         Ok(count)
     }
 
-    /// Takes the answer of a busy sandbox, if there is one, or notices that it
-    /// has hung up.
+    /// Reads the answer of a busy sandbox, if there is one, or notices that it
+    /// closed the connection.
     fn take_answer(&mut self, number: u32) {
         let sandbox = &mut self.sandboxes[number as usize];
         let Place::Busy { id, connection } = &sandbox.place else {
@@ -278,7 +280,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Hears from the keeper which sandboxes have ended.
+    /// Reads the keeper's reports of ended sandboxes.
     fn hear(&mut self) -> Result<(), Failure> {
         let mut buffer = [0; Ended::BYTES];
         loop {
@@ -291,8 +293,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Removes a sandbox that has ended. Its invocation has failed, unless it had
-    /// answered; another sandbox takes its place.
+    /// Removes an ended sandbox. Its invocation has failed, unless it had
+    /// answered; another sandbox replaces it.
     fn bury(&mut self, ended: Ended) {
         self.take_answer(ended.number);
         let sandbox = &mut self.sandboxes[ended.number as usize];
@@ -307,7 +309,7 @@ impl<'a> Pool<'a> {
         if let State::NotForked(errno) = ended.state {
             self.last_errno = Some(Errno::from_raw(errno as i32));
         }
-        // If it never had a request, its replacement would end likewise.
+        // If it never had a request, its replacement would also end.
         if used && !matches!(ended.state, State::NotForked(_)) {
             if let Ok(number) = self.grow(function) {
                 self.idle[function as usize].insert(0, number);
@@ -334,8 +336,8 @@ fn unix_socket(flags: SockFlag) -> Result<OwnedFd, Errno> {
     socket(AddressFamily::Unix, SockType::Stream, flags, None)
 }
 
-/// Where sandbox `number` of this process's replay listens: a name that is in
-/// no folder and vanishes with the sandbox.
+/// The address of sandbox `number` of this process's replay: an abstract name,
+/// which vanishes with the sandbox.
 fn address(number: u32) -> Result<UnixAddr, Errno> {
     let name = format!("faasbench-{}-{number}", std::process::id());
     UnixAddr::new_abstract(name.as_bytes())

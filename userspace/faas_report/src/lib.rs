@@ -1,7 +1,7 @@
-//! Compares the summaries of several runs: a table for the terminal, a page with
-//! tables and charts, and the comparison in words. Owns the look of every chart
-//! of the workspace ([`style`], [`svg`], [`charts`]). The same summaries give the
-//! same bytes: nothing depends on the time, the host or its fonts.
+//! Compares the summaries of several runs: a table for the terminal, a page
+//! with tables and charts, and the comparison as text. Owns the look of every
+//! chart of the workspace ([`style`], [`svg`], [`charts`]). The same summaries
+//! give the same bytes: nothing depends on the time, the host or its fonts.
 
 pub mod charts;
 pub mod files;
@@ -20,24 +20,24 @@ use std::path::{Path, PathBuf};
 /// Columns of text on the terminal.
 const COLUMNS: usize = 80;
 
-/// With more rows than this, only the page compares each row with the baseline in
-/// words; the terminal has the table and the paragraph.
+/// With more rows than this, only the page compares each row with the baseline
+/// as text; the terminal has the table and the paragraph.
 const SAID_ON_TERMINAL: usize = 4;
 
-/// The summaries of several runs and the one that the others are compared with.
+/// The summaries of several runs and the baseline of the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The rows, in the order given.
+    /// The rows, in the given order.
     pub rows: Vec<Summary>,
-    /// Index of the baseline, if there is one that measured something.
+    /// Index of the baseline, if it exists and has results.
     pub baseline: Option<usize>,
 }
 
-/// An aspect in which rows should not differ.
+/// A property in which rows should not differ.
 struct Aspect {
     name: &'static str,
     of: fn(&Summary) -> String,
-    /// Whether simulated rows have it.
+    /// Whether it applies to simulated rows.
     simulated: bool,
 }
 
@@ -73,7 +73,7 @@ const ASPECTS: [Aspect; 5] = [
 ];
 
 impl Comparison {
-    /// Compares `rows` with the first that is called `baseline`.
+    /// Compares `rows` with the first one called `baseline`.
     pub fn new(rows: Vec<Summary>, baseline: &str) -> Self {
         let is_baseline =
             |row: &Summary| row.scheduler.name == baseline && row.turnaround_ms.is_some();
@@ -86,9 +86,9 @@ impl Comparison {
         self.baseline.map(|index| &self.rows[index])
     }
 
-    /// Whether a row is of a scheduler that really ran, from the first arrival
-    /// to the last completion, without failures, and in the same setting as the
-    /// baseline: only such rows can be the best at something.
+    /// Whether a row is of a real scheduler, loaded from the first arrival to
+    /// the last completion, without failures, and in the same setting as the
+    /// baseline. Only such rows can be the best in a column.
     pub fn is_live(&self, index: usize) -> bool {
         let row = &self.rows[index];
         let there = matches!(row.scheduler.status, Status::Ok | Status::BadExit);
@@ -97,7 +97,7 @@ impl Comparison {
     }
 
     /// The aspects, other than the scheduler, in which a row differs from the
-    /// baseline (without one, from the first row).
+    /// baseline (or from the first row).
     pub fn differs(&self, index: usize) -> Vec<&'static str> {
         let row = &self.rows[index];
         let aspects = ASPECTS.iter().filter(|aspect| {
@@ -107,15 +107,15 @@ impl Comparison {
         aspects.map(|aspect| aspect.name).collect()
     }
 
-    /// The row that the others should be like in `aspect`.
+    /// The row that the others should agree with in `aspect`.
     fn reference(&self, aspect: &Aspect) -> Option<&Summary> {
         let base = self.base().filter(|base| aspect.has(base));
         base.or_else(|| self.rows.iter().find(|row| aspect.has(row)))
     }
 
-    /// The aspects, other than the scheduler, in which the rows differ. If there are
-    /// any, the comparison says little about schedulers. Simulated rows have no
-    /// kernel and no machine.
+    /// The aspects, other than the scheduler, in which the rows differ. If
+    /// there are any, the comparison says little about schedulers. Simulated
+    /// rows have no kernel and no machine.
     pub fn mismatch(&self) -> Option<String> {
         let what: Vec<String> = ASPECTS
             .iter()
@@ -125,7 +125,7 @@ impl Comparison {
         (!what.is_empty()).then(|| format!("The rows differ in more than the scheduler: {what}."))
     }
 
-    /// The values of `aspect` and who has them, if there is more than one.
+    /// The values of `aspect` and their rows, if there is more than one value.
     fn values(&self, aspect: &Aspect) -> Option<String> {
         let mut values: Vec<(String, Vec<String>)> = Vec::new();
         for row in self.rows.iter().filter(|row| aspect.has(row)) {
@@ -148,7 +148,7 @@ impl Aspect {
     }
 }
 
-/// A row's name: that of its scheduler, marked if it is simulated.
+/// A row's label: its scheduler's name, marked if simulated.
 pub fn label(row: &Summary) -> String {
     let name = &row.scheduler.name;
     if row.is_simulated() {
@@ -169,17 +169,17 @@ fn short_sha(row: &Summary) -> &str {
 pub struct Request<'a> {
     /// The summaries.
     pub summaries: &'a [PathBuf],
-    /// Folder for `summary.json` and `report.html`; by default that of the
-    /// first summary.
+    /// Folder for `summary.json` and `report.html`; default: that of the first
+    /// summary.
     pub out: Option<&'a Path>,
-    /// Name of the row that the others are compared with.
+    /// Name of the baseline row.
     pub baseline: &'a str,
     /// Folder for the pictures as SVG files.
     pub svg: Option<&'a Path>,
 }
 
-/// Reads the summaries, writes `summary.json`, `report.html` and the pictures
-/// that are asked for, and prints the comparison.
+/// Reads the summaries, writes `summary.json`, `report.html` and the requested
+/// pictures, and prints the comparison.
 ///
 /// # Errors
 /// If a summary cannot be read, none is given, or a file cannot be written.
@@ -190,7 +190,7 @@ pub fn write(request: &Request) -> Result<()> {
         (None, Some(folder)) if folder != Path::new("") => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    let cannot = || format!("cannot make the folder {}", out.display());
+    let cannot = || format!("cannot create the folder {}", out.display());
     std::fs::create_dir_all(&out).with_context(cannot)?;
     let list = out.join("summary.json");
     let rows = read_all(request.summaries, &list)?;
@@ -213,7 +213,8 @@ pub fn write(request: &Request) -> Result<()> {
     print(text(&comparison).as_bytes())
 }
 
-/// Reads all but `own`, the list that an earlier report wrote beside them.
+/// Reads all but `own`, the list that an earlier report wrote to the same
+/// folder.
 fn read_all(summaries: &[PathBuf], own: &Path) -> Result<Vec<Summary>> {
     let same = |path: &Path| match (path.canonicalize(), own.canonicalize()) {
         (Ok(path), Ok(own)) => path == own,

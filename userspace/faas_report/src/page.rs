@@ -1,4 +1,4 @@
-//! The page: one file of HTML with everything in it, and no script.
+//! The page: one self-contained HTML file without scripts.
 
 use super::svg::{escape, Picture};
 use super::table::{self, Cell, Table};
@@ -6,7 +6,7 @@ use super::{charts, label, short_sha, style, words, Comparison};
 use faas_data::summary::Summary;
 use std::fmt::Write;
 
-/// How the page looks; the pictures' style is in [`style`].
+/// The style of the page; that of the pictures is in [`style`].
 const STYLE: &str = "\
 :root { color-scheme: light dark; --fg: #1b1f24; --dim: #59636e; --bg: #ffffff; \
 --grid: #d8dee4; --stripe: #f6f8fa; --warn: #9a3412; }
@@ -45,13 +45,13 @@ figure { margin: 0; } figcaption { font-size: 14px; }
 .plots > figure > svg, .panels svg { width: 100%; max-width: 30rem; height: auto; display: block; }
 ";
 
-/// What holds for dark screens only.
+/// Style for dark screens only.
 const DARK: &str = "\
 :root { --fg: #e6edf3; --dim: #9198a1; --bg: #0d1117; --grid: #30363d; --stripe: #151b23; \
 --warn: #fdba74; }
 ";
 
-/// What holds on paper only.
+/// Style for paper only.
 const PRINT: &str = "\
 @page { size: A4; margin: 12mm; }
 body { max-width: none; margin: 0; padding: 0; font-size: 9.5pt; }
@@ -64,18 +64,19 @@ table.many { font-size: 6pt; } table.many th, table.many td { padding: .1rem .12
 figure, tr, .reading { break-inside: avoid; } h2, caption { break-after: avoid; }
 ";
 
-/// Tables with more columns than this are set smaller on paper.
+/// Tables with more columns than this have smaller text on paper.
 const MANY_COLUMNS: usize = 9;
 
-/// What the words mean.
+/// Definitions of the terms.
 const NOTES: &str = "Turnaround is the time from arrival to completion, queue delay that from \
 arrival to the first run. Slowdown is turnaround / uncontended duration (service time, and the time \
-blocked if any); RTE, run-time effectiveness, is its inverse. Short are the shortest 83 % by service \
-time. Percentiles are exact, by nearest rank. Jitter is given as interquartile range (IQR) and \
-variance. Switches are means for one invocation; CPU / service is the mean of CPU time used / service \
-time. Arrival lag is how late the benchmark itself was; a row is marked late if that is more than 1 % \
-of the mean turnaround of the short ones. Simulated rows are served by sfs_sim on the same trace, without any overhead, and \
-no kernel. Failed invocations are counted and in no other number.";
+blocked if any); RTE, run-time effectiveness, is its inverse. Short invocations are the shortest \
+83 % by service time. Percentiles are exact, by nearest rank. Jitter is given as interquartile range \
+(IQR) and variance. Switches are means per invocation; CPU / service is the mean of CPU time used / \
+service time. Arrival lag is the delay that the benchmark itself caused; a row is marked late if that \
+is more than 1 % of the mean turnaround of the short ones. Simulated rows come from sfs_sim on the \
+same trace, without overhead and without a kernel. Failed invocations are counted, and excluded from \
+all other numbers.";
 
 /// The page for a comparison.
 pub fn html(comparison: &Comparison) -> String {
@@ -117,7 +118,7 @@ pub fn html(comparison: &Comparison) -> String {
     write_numbers(&mut page, comparison);
     let _ = write!(
         page,
-        "<h2>What the words mean</h2>\n<p class=\"notes\">{NOTES}</p>\n</main>\n</body>\n</html>\n"
+        "<h2>Definitions</h2>\n<p class=\"notes\">{NOTES}</p>\n</main>\n</body>\n</html>\n"
     );
     page
 }
@@ -195,7 +196,7 @@ fn write_table(page: &mut String, table: &Table, comparison: &Comparison) {
     page.push_str("</tbody></table></div>\n");
 }
 
-/// The name of a row, with its key where it is a scheduler.
+/// The name of a row, with its key if it is a scheduler.
 fn write_name(page: &mut String, cell: &Cell, comparison: &Comparison) {
     page.push_str("<th scope=\"row\">");
     let rows = charts::rows(comparison);
@@ -221,7 +222,7 @@ fn write_cell(page: &mut String, cell: &Cell, pair: bool) {
         text
     };
     let small = match cell.small.as_str() {
-        // Numbers stand below each other, with or without a companion.
+        // Keep numbers aligned, with or without small print.
         "" if pair => " <small>&#160;</small>".to_string(),
         "" => String::new(),
         small => format!(" <small>{}</small>", escape(small)),
@@ -229,7 +230,7 @@ fn write_cell(page: &mut String, cell: &Cell, pair: bool) {
     let _ = write!(page, "<td>{text}{small}</td>");
 }
 
-/// The key of a row; what it means stands beside it.
+/// The key of a row; its meaning is beside it.
 fn key(row: &charts::Row, comparison: &Comparison) -> String {
     format!(
         "<svg class=\"key\" viewBox=\"0 0 34 12\" aria-hidden=\"true\">{}</svg>",
@@ -260,7 +261,7 @@ fn write_figure(page: &mut String, picture: &Picture, caption: &str) {
     page.push_str("</figure>\n");
 }
 
-/// The legend; each row can be taken out of the pictures.
+/// The legend; each row can be hidden in the pictures.
 fn write_legend(page: &mut String, comparison: &Comparison) {
     page.push_str("<ul class=\"legend\">\n");
     for row in charts::rows(comparison) {

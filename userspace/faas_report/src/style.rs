@@ -1,16 +1,15 @@
 //! The look of each scheduler: colour, kind of line and kind of mark.
 //!
-//! The name decides: a scheduler has the same colour in every report and figure.
-//! The colours differ for the colour-blind too; with many rows, lines and marks
-//! distinguish the rest. Variants of one scheduler, such as `scx_sfs+fast`, share its
-//! colour.
+//! The name decides, so a scheduler has the same colour in every report and
+//! figure. The colours also differ for colour-blind readers; with many rows,
+//! lines and marks distinguish the rest. Variants of one scheduler, such as
+//! `scx_sfs+fast`, share its colour.
 
 use super::Comparison;
 use std::fmt::Write;
 
-/// The colours, for light and for dark paper: each with a contrast of 3 or more
-/// against its paper. The first is for the kernel's default, the last for the
-/// bounds.
+/// The colours, for light and for dark backgrounds, each with a contrast of 3
+/// or more. The first is for the kernel's default, the last for the bounds.
 const COLOURS: [(&str, &str); 8] = [
     ("#6b7280", "#9ca3af"),
     ("#f4550b", "#fc6826"),
@@ -64,7 +63,7 @@ pub struct Style {
 }
 
 impl Style {
-    /// The look that `name` has where no other row has it already.
+    /// The look of `name` if no other row has it.
     pub fn of(name: &str) -> Self {
         let base = name.split('+').next().unwrap_or(name);
         if let Some((_, colour, dash, mark)) = KNOWN.iter().find(|known| known.0 == base) {
@@ -89,7 +88,7 @@ impl Style {
     }
 }
 
-/// FNV-1a: a name's look does not depend on a library's version.
+/// FNV-1a: a name's look does not depend on the version of a library.
 fn hash(name: &str) -> usize {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(16_777_619);
     name.bytes().fold(2_166_136_261, step) as usize
@@ -104,9 +103,9 @@ pub fn styles(comparison: &Comparison) -> Vec<Style> {
     styles_of(names)
 }
 
-/// The looks of several names, no two the same while there are enough. The colour
-/// is always that of the name; of two names that would look the same the later one
-/// gets another kind of line or mark.
+/// The looks of several names, all different as long as there are enough. The
+/// colour is always that of the name; of two names with the same look, the
+/// later one gets another kind of line or mark.
 pub fn styles_of<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Style> {
     let mut taken: Vec<Style> = Vec::new();
     for name in names {
@@ -158,7 +157,7 @@ pub fn mark(kind: usize, (x, y): (f64, f64)) -> String {
     path + "Z"
 }
 
-/// What pictures look like apart from the colours.
+/// The style of pictures apart from the colours.
 const SHAPES: &str = "\
 text { font-size: 12px; } text.head { font-size: 12.5px; font-weight: 600; }
 .line, .axis, .grid, .even { fill: none; } .grid { stroke-width: 1; } .axis { stroke-width: 1; }
@@ -169,7 +168,7 @@ text { font-size: 12px; } text.head { font-size: 12.5px; font-weight: 600; }
 .mark { stroke-width: 1; }
 ";
 
-/// The style of pictures in light or in dark.
+/// The style of pictures, light or dark.
 pub fn pictures(dark: bool) -> String {
     let mut css = String::new();
     let (ink, dim, grid, paper, band) = if dark {
@@ -195,7 +194,7 @@ pub fn pictures(dark: bool) -> String {
     css
 }
 
-/// The part of the style that is the same in light and in dark: sizes and kinds of
+/// The part of the style that is the same in light and dark: sizes and kinds of
 /// lines.
 pub fn shapes() -> String {
     let mut css = String::from(SHAPES);
@@ -205,8 +204,7 @@ pub fn shapes() -> String {
     css
 }
 
-/// The style of a picture in a file of its own: light, which is what paper and
-/// slides are.
+/// The style of a picture in its own file: light, for paper and slides.
 pub fn file() -> String {
     let font = "text { font-family: \"Noto Sans\", sans-serif; }\n";
     format!("{font}{}{}", shapes(), pictures(false))
@@ -216,7 +214,7 @@ pub fn file() -> String {
 mod tests {
     use super::*;
 
-    /// A channel of linear RGB; `at` is where it stands in `#rrggbb`.
+    /// A channel of linear RGB; `at` is its position in `#rrggbb`.
     fn linear(colour: &str, at: usize) -> f64 {
         let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
         if value <= 0.03928 {
@@ -226,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Relative luminance as WCAG 2 has it.
+    /// Relative luminance according to WCAG 2.
     fn luminance(colour: &str) -> f64 {
         let channel = |at| linear(colour, at);
         0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
@@ -245,8 +243,9 @@ mod tests {
         }
     }
 
-    /// How linear RGB looks to those without one of the three kinds of cones
-    /// (Machado, Oliveira and Fernandes, 2009: severity 1.0), first to others.
+    /// Linear RGB as seen without one of the three kinds of cones (Machado,
+    /// Oliveira and Fernandes, 2009: severity 1.0); the first entry is normal
+    /// vision.
     const EYES: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -266,7 +265,7 @@ mod tests {
         ],
     ];
 
-    /// CIE L*a*b* (D65) of a colour as some eyes see it.
+    /// CIE L*a*b* (D65) of a colour as seen by some eyes.
     fn seen(colour: &str, eyes: &[[f64; 3]; 3]) -> [f64; 3] {
         let rgb = [1, 3, 5].map(|at| linear(colour, at));
         let dot = |row: &[f64; 3]| row.iter().zip(rgb).map(|(a, b)| a * b).sum::<f64>();

@@ -1,10 +1,10 @@
-//! Drawing: axes and the pieces of an SVG picture.
+//! Drawing: axes and the elements of an SVG picture.
 //!
 //! Text is placed by its anchor only, so no font has to be measured.
 
 use std::fmt::Write;
 
-/// Text that may stand in HTML and SVG.
+/// Escapes text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -19,7 +19,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// A logarithmic axis from a value to a larger one, on a stretch of pixels.
+/// A logarithmic axis from a value to a larger one, on a range of pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LogAxis {
     low: f64,
@@ -30,7 +30,7 @@ pub struct LogAxis {
 
 impl LogAxis {
     /// An axis for values from `min` to `max`, widened to round numbers, on the
-    /// pixels `from` to `to`. Values that are not positive count as tiny ones.
+    /// pixels `from` to `to`. Values that are not positive count as tiny.
     pub fn new(min: f64, max: f64, from: f64, to: f64) -> Self {
         let min = min.max(1e-6);
         let (low, high) = (round_down(min), round_up(max.max(min)));
@@ -39,7 +39,7 @@ impl LogAxis {
         Self::exact(low, high, from, to)
     }
 
-    /// An axis from just `low` (more than 0) to just `high` (more than that).
+    /// An axis from exactly `low` (above 0) to exactly `high` (above `low`).
     pub fn exact(low: f64, high: f64, from: f64, to: f64) -> Self {
         Self {
             low,
@@ -49,20 +49,20 @@ impl LogAxis {
         }
     }
 
-    /// The pixel of `value`; values outside the axis are at its ends.
+    /// The pixel of `value`; values outside the axis are clamped to its ends.
     pub fn at(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let share = libm::log10(value / self.low) / libm::log10(self.high / self.low);
         self.from + (self.to - self.from) * share
     }
 
-    /// The values to mark: 1, 2 and 5 of each decade on short axes, 1 on
-    /// longer ones, of every second decade on the longest.
+    /// The tick values: 1, 2 and 5 of each decade on short axes, 1 on longer
+    /// ones, and 1 of every second decade on the longest.
     pub fn ticks(&self) -> Vec<f64> {
         self.ticks_up_to(8)
     }
 
-    /// As [`Self::ticks`], but at most `most` where possible.
+    /// As [`Self::ticks`], but at most `most` if possible.
     pub fn ticks_up_to(&self, most: usize) -> Vec<f64> {
         let kinds: [(i32, &[f64]); 5] = [
             (1, &[1.0, 2.0, 5.0]),
@@ -76,13 +76,13 @@ impl LogAxis {
         all.iter().find(enough).unwrap_or(&all[0]).clone()
     }
 
-    /// The `steps` of every so many decades within the axis.
+    /// The `steps` of every `every`-th decade within the axis.
     fn marks(&self, every: i32, steps: &[f64]) -> Vec<f64> {
         let first = libm::floor(libm::log10(self.low)) as i32;
         let candidates = (first..first + 20)
             .filter(|decade| decade.rem_euclid(every) == 0)
             .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)));
-        // A hair of tolerance for powers that are not exact.
+        // A small tolerance for powers that are not exact.
         let inside = |tick: &f64| *tick > self.low * 0.999 && *tick < self.high * 1.001;
         candidates.filter(inside).collect()
     }
@@ -108,7 +108,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * decade)
 }
 
-/// A linear axis from a value to a larger one, on a stretch of pixels.
+/// A linear axis from a value to a larger one, on a range of pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinearAxis {
     low: f64,
@@ -129,14 +129,14 @@ impl LinearAxis {
         }
     }
 
-    /// The pixel of `value`; values outside the axis are at its ends.
+    /// The pixel of `value`; values outside the axis are clamped to its ends.
     pub fn at(&self, value: f64) -> f64 {
         let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
         self.from + (self.to - self.from) * share
     }
 
-    /// The smallest multiple of the ticks' distance that is not below its upper end,
-    /// with about `most` ticks.
+    /// The smallest multiple of the tick distance that is not below its upper
+    /// end, with about `most` ticks.
     pub fn round_high(&self, most: u32) -> f64 {
         let step = round_up((self.high - self.low) / f64::from(most.max(1)));
         libm::ceil(self.high / step - 1e-9) * step
@@ -147,7 +147,7 @@ impl LinearAxis {
         self.high
     }
 
-    /// Round values to mark, at most `most` and one.
+    /// Round values for ticks, at most `most` + 1.
     pub fn ticks(&self, most: u32) -> Vec<f64> {
         let step = round_up((self.high - self.low) / f64::from(most.max(1)));
         let first = libm::ceil(self.low / step - 1e-9) as i64;
@@ -156,14 +156,14 @@ impl LinearAxis {
     }
 }
 
-/// A picture that is being drawn.
+/// A picture under construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     /// Its name: letters, digits and hyphens.
     pub name: String,
-    /// The title, in a few words.
+    /// A short title.
     pub title: String,
-    /// A description for those who do not see it.
+    /// A description for readers who cannot see it.
     pub description: String,
     width: f64,
     height: f64,
@@ -221,7 +221,7 @@ impl Picture {
         );
     }
 
-    /// A line through points, with a title that shows when it is pointed at.
+    /// A line through points, with a title shown on hover.
     pub fn curve(&mut self, class: &str, points: &[(f64, f64)], title: &str) {
         let mut path = String::new();
         for (index, (x, y)) in points.iter().enumerate() {
@@ -239,7 +239,7 @@ impl Picture {
         );
     }
 
-    /// A bar between two x of a height around a y, with a title.
+    /// A bar between two x, of a height around a y, with a title.
     pub fn bar(&mut self, class: &str, x: (f64, f64), y: f64, height: f64, title: &str) {
         let (left, right) = (x.0.min(x.1), x.0.max(x.1));
         let _ = writeln!(
@@ -252,7 +252,7 @@ impl Picture {
         );
     }
 
-    /// Puts `other` into this picture, its upper left corner at a point.
+    /// Inserts `other` into this picture, its upper left corner at a point.
     pub fn place(&mut self, other: &Self, at: (f64, f64)) {
         let _ = write!(
             self.body,
@@ -261,12 +261,12 @@ impl Picture {
         );
     }
 
-    /// Begins a part of a CSS class.
+    /// Begins a group with a CSS class.
     pub fn begin(&mut self, class: &str) {
         let _ = writeln!(self.body, "<g class=\"{class}\">");
     }
 
-    /// Ends what [`Self::begin`] began.
+    /// Ends the group of [`Self::begin`].
     pub fn end(&mut self) {
         self.body.push_str("</g>\n");
     }
@@ -276,7 +276,7 @@ impl Picture {
         &self.body
     }
 
-    /// The picture within a page, which has the style.
+    /// The picture for a page that has the style.
     pub fn inline(&self) -> String {
         let name = &self.name;
         format!(
@@ -290,7 +290,7 @@ impl Picture {
         )
     }
 
-    /// The picture as a file of its own, with its style and a background.
+    /// The picture as a separate file, with its style and a background.
     pub fn file(&self, style: &str) -> String {
         let (width, height) = self.size();
         format!(
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_ticks_than_wanted() {
+    fn there_are_at_most_the_requested_ticks() {
         let axis = LogAxis::exact(0.1, 1e6, 0.0, 1.0);
         assert_eq!(axis.ticks_up_to(8).len(), 8);
         assert_eq!(axis.ticks_up_to(4), [1.0, 100.0, 10_000.0, 1_000_000.0]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_all_that_a_picture_needs() {
+    fn a_file_is_self_contained() {
         let mut inner = Picture::new("b", (10.0, 10.0), "", "");
         inner.text("tick", (1.0, 2.0), "end", "5");
         let mut picture = Picture::new("a", (20.0, 10.0), "T & t", "D");

@@ -129,7 +129,7 @@ fn simulated_rows_are_marked_and_compared() {
     assert_eq!(comparison.mismatch(), None);
     let text = text(&comparison);
     assert!(text.contains("\nsrtf (sim)"), "{text}");
-    // Nothing on switches: a simulation's cost nothing.
+    // Nothing about switches: in a simulation they cost nothing.
     let said = "srtf (simulated) against eevdf: short functions finish 4.0x faster on average.\n";
     assert!(text.contains(said), "{text}");
     let page = page::html(&comparison);
@@ -149,7 +149,7 @@ fn many_rows_look_different_and_keep_their_colours() {
         assert!(!all[..index].contains(style), "{}", names[index]);
         assert_eq!(style.colour, style::Style::of(names[index]).colour);
     }
-    // The same alone as among others.
+    // The same alone as with other rows.
     assert_eq!(style::styles(&rows(&["x"]))[0].colour, all[4].colour);
     let twins = style::styles(&rows(&["x", "x", "x"]));
     assert!(twins[0] != twins[1] && twins[1] != twins[2] && twins[0] != twins[2]);
@@ -158,7 +158,7 @@ fn many_rows_look_different_and_keep_their_colours() {
 #[test]
 fn a_late_run_is_marked() {
     let mut rows = rows();
-    // As in a summary of before the mark was in it. Mean turnaround is 10 ms, of
+    // As in an older summary without the mark. Mean turnaround is 10 ms, of
     // which 1 % is 0.1 ms.
     rows[1].arrival_lag = None;
     for (mean, late) in [(0.1, false), (0.11, true)] {
@@ -177,7 +177,7 @@ fn a_late_run_is_marked() {
 }
 
 #[test]
-fn the_best_is_one_that_really_ran() {
+fn the_best_row_ran_completely() {
     let mut rows = rows();
     rows[3] = row("srtf", 1, Status::Ok);
     rows[3].accel = "simulated".into();
@@ -206,7 +206,7 @@ fn the_best_is_one_that_really_ran() {
 }
 
 #[test]
-fn when_the_baseline_wins_it_is_said() {
+fn a_win_of_the_baseline_is_reported() {
     let rows = vec![row("eevdf", 1, Status::Ok), row("fifo", 4, Status::Ok)];
     let reading = words::reading(&Comparison::new(rows, "eevdf"));
     let first = "Short functions finish soonest under eevdf, 10.0 ms on average (fifo: 40.0 ms).";
@@ -243,7 +243,7 @@ fn thirteen_rows_fit_a_terminal_of_80_columns() {
 }
 
 #[test]
-fn every_picture_is_there_and_readable_for_all() {
+fn every_picture_is_present_and_accessible() {
     let comparison = Comparison::new(rows(), "eevdf");
     let page = page::html(&comparison);
     let names: Vec<String> = charts::all(&comparison)
@@ -304,11 +304,11 @@ fn pictures_are_written_as_files_and_repeat() {
     assert_eq!(count, 8);
     std::fs::write(folder("file"), "").unwrap();
     let error = files::write_svg(&comparison, &folder("file")).unwrap_err();
-    assert!(format!("{error:#}").contains("cannot make the folder"));
+    assert!(format!("{error:#}").contains("cannot create the folder"));
 }
 
 #[test]
-fn a_second_report_leaves_its_own_list_out() {
+fn a_second_report_ignores_its_own_list() {
     let dir = tempfile::tempdir().unwrap();
     let one = dir.path().join("eevdf.json");
     std::fs::write(&one, json::to_text(&rows()[0]).unwrap()).unwrap();

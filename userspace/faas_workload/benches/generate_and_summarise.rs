@@ -1,4 +1,4 @@
-//! Invocations that are generated and summarised in a second, at the paper's
+//! Benchmark: invocations generated and summarised per second, at the paper's
 //! size of 10,000.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
@@ -60,7 +60,7 @@ fn lognormal() -> Distribution {
     Distribution::Lognormal(azure.expect("it has no limits"))
 }
 
-/// The cheapest and the dearest workload besides Table I.
+/// The cheapest and the most expensive workload besides Table I.
 fn generators(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("generate");
     group.throughput(Throughput::Elements(AMOUNT.invocations as u64));

@@ -1,9 +1,9 @@
-//! Applications with a class each: latency-sensitive (LS) and latency-desirable
-//! (LD) ones side by side, as in FaaSched (Panda and Sarangi, arXiv 2303.06473).
+//! Applications with classes: latency-sensitive (LS) and latency-desirable (LD)
+//! ones side by side, as in FaaSched (Panda and Sarangi, arXiv 2303.06473).
 //!
-//! They come from a table that can be read and replaced. The one that is built
-//! in has the paper's structure, five of each class, with figures of our own:
-//! its Table II was not at hand.
+//! They come from a table that can be replaced. The built-in one has the
+//! paper's structure, five of each class, with our own figures, because the
+//! paper's Table II was not available.
 
 use super::random::Random;
 use super::{service_us, Durations};
@@ -12,10 +12,10 @@ use faas_data::input::{self, InputError};
 use faas_data::trace::Class;
 use std::path::Path;
 
-/// The table that is built in.
+/// The built-in table.
 pub const BUILT_IN: &str = include_str!("../data/applications.csv");
 
-/// The first line of a table that is no comment.
+/// The first line of a table that is not a comment.
 const HEADER: &str = "application,class,service_ms,cv,rate";
 
 /// One application.
@@ -27,7 +27,7 @@ struct Application {
     mean_us: f64,
     /// Coefficient of variation of the service time.
     cv: f64,
-    /// Its share of the invocations, in relation to the others'.
+    /// Its relative share of the invocations.
     rate: f64,
 }
 
@@ -39,8 +39,8 @@ impl Applications {
     /// Reads a table; all service times are multiplied by `scale`.
     ///
     /// # Errors
-    /// If the file cannot be read, or for the first line that is not as the
-    /// built-in table's.
+    /// If the file cannot be read, or for the first line that differs from the
+    /// format of the built-in table.
     pub fn read(path: &Path, scale: f64) -> Result<Self> {
         let bytes = input::read(path)?;
         Ok(Self::parse(&path.display().to_string(), &bytes, scale)?)
@@ -49,7 +49,7 @@ impl Applications {
     /// The built-in table; all service times are multiplied by `scale`.
     ///
     /// # Errors
-    /// Never in practice: it is part of the program and tested.
+    /// None in practice: it is part of the program and tested.
     pub fn built_in(scale: f64) -> Result<Self> {
         Ok(Self::parse(
             "the built-in table",
@@ -82,15 +82,12 @@ impl Applications {
             }
             let one = application(text, scale).map_err(|message| at(line, message))?;
             if all.iter().any(|other| other.name == one.name) {
-                return Err(at(line, format!("`{}` is there already", one.name)));
+                return Err(at(line, format!("`{}` is defined twice", one.name)));
             }
             all.push(one);
         }
         if all.is_empty() {
-            return Err(at(
-                last,
-                "there are no applications in this file".to_string(),
-            ));
+            return Err(at(last, "this file has no applications".to_string()));
         }
         Ok(Self(all))
     }
@@ -107,7 +104,7 @@ fn application(text: &str, scale: f64) -> Result<Application, String> {
         return Err(format!("{} fields, want 5: {HEADER}", fields.len()));
     };
     if !input::is_name(name) {
-        return Err(format!("`{}` is no name", input::shorten(name, 40)));
+        return Err(format!("`{}` is not a name", input::shorten(name, 40)));
     }
     let class = match class {
         "LS" => Class::Ls,
@@ -142,7 +139,7 @@ impl Durations for Applications {
 
     fn draw(&self, random: &mut Random) -> (String, u64) {
         let mut point = random.unit() * self.total_rate();
-        // Rounding may leave a point behind the end.
+        // Rounding may leave a point beyond the end.
         let mut chosen = &self.0[self.0.len() - 1];
         for one in &self.0 {
             if point < one.rate {
@@ -184,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_invocation_has_its_applications_class_duration_and_share() {
+    fn invocations_have_the_class_duration_and_share_of_their_application() {
         let table = b"application,class,service_ms,cv,rate\nfast,LS,10,0,3\nslow,LD,100,0.5,1\n";
         let mix = Applications::parse("t", table, 2.0).unwrap();
         assert_eq!(mix.mean_us(), (3.0 * 20e3 + 200e3) / 4.0);
@@ -209,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_named_with_its_line() {
+    fn invalid_tables_are_refused_with_the_line() {
         let cases = [
             ("", "the file is empty"),
             ("x\n", "t:1: `x`: want `application,"),
             (
                 "application,class,service_ms,cv,rate\n",
-                "t:1: there are no applications",
+                "t:1: this file has no applications",
             ),
             ("a,LS,1,1\n", "t:3: 4 fields, want 5"),
             ("a,XX,1,1,1\n", "t:3: class `XX`: want LS or LD"),
@@ -225,8 +222,8 @@ mod tests {
             ),
             ("a,LS,1,-1,1\n", "t:3: cv `-1`: want a number from 0 to 10"),
             ("a,LS,1,1,x\n", "t:3: rate `x`"),
-            ("a,LS,1,1,1\na,LD,1,1,1\n", "t:4: `a` is there already"),
-            ("a b,LS,1,1,1\n", "t:3: `a b` is no name"),
+            ("a,LS,1,1,1\na,LD,1,1,1\n", "t:4: `a` is defined twice"),
+            ("a b,LS,1,1,1\n", "t:3: `a b` is not a name"),
         ];
         for (text, want) in cases {
             let text = if text.contains("LS") || text.contains("XX") {

@@ -1,9 +1,9 @@
-//! Processes of arrivals.
+//! Arrival processes.
 //!
-//! Every invocation draws one exponential number with mean 1 from the stream
-//! that its duration comes from, whether the process needs it or not. So the
-//! same seed gives the same durations under any arrivals, and differences
-//! between results are due to the arrivals alone.
+//! Every invocation draws one exponential number with mean 1 from the stream of
+//! its duration, whether the process needs it or not. The same seed therefore
+//! gives the same durations with any arrivals, and differences between results
+//! are due to the arrivals alone.
 
 use super::random::Random;
 use faas_data::input::MAX_US;
@@ -13,33 +13,33 @@ use faas_data::input::MAX_US;
 pub enum Arrivals {
     /// Independent, at a constant rate.
     Poisson,
-    /// All the same time apart.
+    /// Constant gaps.
     Uniform,
-    /// Poisson at a rate that jumps up and down.
+    /// Poisson at a rate that alternates between two values.
     Bursty(Bursts),
-    /// These gaps in microseconds, in this order, over and over; not all zero.
-    /// The first invocation arrives at 0.
+    /// These gaps in microseconds, repeated in this order; not all zero. The
+    /// first invocation arrives at 0.
     Replay(Vec<u64>),
 }
 
 /// A Markov-modulated Poisson process of two states.
 ///
-/// It stays in each for an exponential time. Times are in mean gaps: a burst
-/// that lasts 20 is as long as 20 invocations take to arrive on average, at
-/// any load. (During the burst more than 20 arrive.)
+/// It stays in each for an exponential time. Times are in mean gaps: a burst of
+/// 20 is as long as 20 invocations take to arrive on average, at any load.
+/// (During the burst more than 20 arrive.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
     /// Rate in a burst / rate outside, 1 or more.
     pub factor: f64,
     /// Mean duration of a burst in mean gaps, more than 0.
     pub burst_gaps: f64,
-    /// Mean duration of the time between in mean gaps, more than 0.
+    /// Mean time between bursts in mean gaps, more than 0.
     pub quiet_gaps: f64,
 }
 
 impl Default for Bursts {
-    /// A tenth of the time ten times the rate: about half of all invocations
-    /// arrive in bursts, 105 in one on average.
+    /// Ten times the rate for a tenth of the time: about half of all
+    /// invocations arrive in bursts, on average 105 in each.
     fn default() -> Self {
         Self {
             factor: 10.0,
@@ -50,14 +50,14 @@ impl Default for Bursts {
 }
 
 impl Bursts {
-    /// Invocations in one mean gap outside bursts, so that one arrives in a
-    /// mean gap overall.
+    /// Invocations per mean gap outside bursts, such that one arrives per mean
+    /// gap overall.
     pub fn quiet_rate(&self) -> f64 {
         let all = self.burst_gaps + self.quiet_gaps;
         all / (self.quiet_gaps + self.factor * self.burst_gaps)
     }
 
-    /// Share of the time that is in bursts.
+    /// Share of the time in bursts.
     fn share(&self) -> f64 {
         self.burst_gaps / (self.burst_gaps + self.quiet_gaps)
     }
@@ -90,7 +90,7 @@ impl Spikes {
     }
 
     /// Whether the invocation at `index` (from 0) arrives together with the
-    /// one before it. The spikes must [fit](Self::fit).
+    /// previous one. The spikes must [fit](Self::fit).
     fn joins(&self, index: u32, total: u32) -> bool {
         let part = total / self.count;
         let (spike, place) = (index / part, index % part);
@@ -99,7 +99,7 @@ impl Spikes {
     }
 }
 
-/// The arrivals of one workload, one after the other.
+/// The arrivals of one workload, in order.
 #[derive(Debug)]
 pub struct Process<'a> {
     arrivals: &'a Arrivals,
@@ -107,7 +107,7 @@ pub struct Process<'a> {
     total: u32,
     index: u32,
     mean_gap_us: f64,
-    /// Mean of the gaps to replay.
+    /// Mean of the replayed gaps.
     replayed_us: f64,
     now_us: f64,
     state: State,
@@ -124,8 +124,8 @@ struct State {
 
 impl<'a> Process<'a> {
     /// `total` arrivals, `mean_gap_us` microseconds apart on average; spikes
-    /// shorten that. A bursty process takes further random numbers, beyond those
-    /// handed to [`Process::next`], from `random`.
+    /// shorten that. A bursty process takes further random numbers from
+    /// `random`, in addition to those passed to [`Process::next`].
     pub fn new(
         arrivals: &'a Arrivals,
         spikes: Option<Spikes>,
@@ -185,8 +185,8 @@ impl<'a> Process<'a> {
 }
 
 impl State {
-    /// The time in which `unit` invocations are expected, across as many
-    /// bursts as that takes: with an exponential `unit` this is the gap.
+    /// The time in which `unit` invocations are expected, across as many bursts
+    /// as needed; with an exponential `unit` this is the gap.
     fn gap(&mut self, bursts: &Bursts, mut unit: f64) -> f64 {
         let mut gap = 0.0;
         loop {

@@ -1,21 +1,21 @@
 //! Distributions of durations.
 //!
-//! Table I has nothing between 346 and 1425 ms. That is where SFS puts its
-//! slice there (S = mean IAT x CPUs = mean service time / load = 386 ms at
-//! load 1.0), so hardly any invocation is demoted shortly before it would have
-//! finished. The other distributions here have no such gap, except
-//! [`Distribution::Bimodal`], which is one large gap.
+//! Table I has nothing between 346 and 1425 ms. SFS's slice lands in this gap
+//! (S = mean IAT x CPUs = mean service time / load = 386 ms at load 1.0), so
+//! hardly any invocation is demoted shortly before its end. The other
+//! distributions have no such gap, except [`Distribution::Bimodal`], which is
+//! one large gap.
 
 use super::random::Random;
 use super::{service_us, table1, Durations};
 use anyhow::{bail, Result};
 
-/// Smallest share of a log-normal distribution within its limits: samples outside
-/// are redrawn, which must end.
+/// Minimum share of a log-normal distribution within its limits: samples
+/// outside are redrawn, which must end.
 const MIN_INSIDE: f64 = 1e-3;
 
-/// A distribution of durations; all parameters in microseconds unless they
-/// say otherwise.
+/// A distribution of durations; all parameters are in microseconds unless
+/// noted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
     /// The SFS paper's Table I, see [`table1`].
@@ -34,7 +34,7 @@ pub enum Distribution {
         /// The longest.
         high_us: f64,
     },
-    /// Short ones and long ones, each uniform around their mean.
+    /// Short and long ones, each uniform around their mean.
     Bimodal {
         /// Mean of the short ones.
         short_us: f64,
@@ -45,7 +45,7 @@ pub enum Distribution {
         /// Half the width of both, as a share of their mean, 0 to 1.
         spread: f64,
     },
-    /// Any of these durations, at least one, each as likely as the others.
+    /// One of these durations, at least one, with equal probability.
     Empirical(Vec<f64>),
 }
 
@@ -89,7 +89,8 @@ impl Distribution {
     }
 }
 
-/// A log-normal distribution, cut off at both ends: samples outside are redrawn.
+/// A log-normal distribution, truncated at both ends: samples outside are
+/// redrawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lognormal {
     mu: f64,
@@ -118,14 +119,14 @@ impl Lognormal {
             min_us,
             max_us,
         };
-        // Written so that a NaN fails, too.
+        // Written so that NaN fails, too.
         if sigma > 0.0 && new.inside() >= MIN_INSIDE {
             return Ok(new);
         }
         bail!("less than a thousandth of the log-normal distribution is from {min_us} to {max_us} microseconds")
     }
 
-    /// How many standard deviations `us` is above the mean, in logarithms.
+    /// Number of standard deviations of `us` above the mean, in logarithms.
     fn deviations(&self, us: f64) -> f64 {
         (libm::log(us / 1e6) - self.mu) / self.sigma
     }
@@ -138,8 +139,8 @@ impl Lognormal {
     /// Mean of the distribution within the limits.
     fn mean_us(&self) -> f64 {
         let whole = libm::exp(self.mu + self.sigma * self.sigma / 2.0) * 1e6;
-        // Weighted by the durations themselves, a log-normal distribution is
-        // the same one, its logarithm moved up by sigma squared.
+        // Weighted by the durations, a log-normal distribution stays
+        // log-normal, with its logarithm shifted up by sigma squared.
         let high = below(self.deviations(self.max_us) - self.sigma);
         let low = below(self.deviations(self.min_us) - self.sigma);
         whole * (high - low) / self.inside()
@@ -160,10 +161,10 @@ fn below(x: f64) -> f64 {
     libm::erfc(-x / std::f64::consts::SQRT_2) / 2.0
 }
 
-/// Durations whose functions are classes of duration.
+/// Durations in which each class of duration is a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ByDuration {
-    /// Where the durations come from.
+    /// The distribution.
     pub distribution: Distribution,
     /// Factor on all of them.
     pub scale: f64,
@@ -180,9 +181,9 @@ impl Durations for ByDuration {
     }
 }
 
-/// The name of the class that a duration is in: the largest of 1, 2 and 5
-/// times a power of ten that it reaches, as `20ms`. Invocations of one such
-/// function have about one duration.
+/// The name of a duration's class: the largest of 1, 2 and 5 times a power of
+/// ten that it reaches, such as `20ms`. Invocations of one such function have
+/// similar durations.
 pub fn class_name(us: f64) -> String {
     let mut start = 1.0;
     let steps = [2.0, 2.5, 2.0];
@@ -214,8 +215,8 @@ mod tests {
         (mean, (square / all.len() as f64).sqrt())
     }
 
-    /// Checks computed and sampled mean against `mean`, sampled deviation
-    /// against `deviation`, to 1.5 %: for a deviation as large as the mean
+    /// Checks computed and sampled mean against `mean`, and sampled deviation
+    /// against `deviation`, to 1.5 %: for a deviation as large as the mean,
     /// more than four standard errors of 100,000 samples.
     fn check(distribution: &Distribution, mean: f64, deviation: f64) {
         let computed = distribution.mean_us();
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_deviations_are_those_of_the_book() {
+    fn means_and_deviations_agree_with_formulas() {
         check(&Distribution::Exponential { mean_us: 386e3 }, 386e3, 386e3);
         // (771 - 1) / sqrt(12) = 222.28
         let uniform = Distribution::Uniform {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_named_after_the_duration_that_they_start_at() {
+    fn classes_are_named_after_their_shortest_duration() {
         let cases = [
             (0.2, "1us"),
             (1.9, "1us"),

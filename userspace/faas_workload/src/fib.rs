@@ -1,4 +1,4 @@
-//! The function body of the SFS paper: fib(N), and how long it takes.
+//! The function body of the SFS paper: fib(N), and its duration.
 
 /// Uncontended duration of fib(N) in milliseconds, by N.
 ///

@@ -1,14 +1,14 @@
-//! Files that a workload is made from: durations and gaps.
+//! Input files of workloads: durations and gaps.
 
 use anyhow::Result;
 use faas_data::input::{self, InputError, MAX_US};
 use faas_data::trace;
 use std::path::Path;
 
-/// The start of a trace's first line.
+/// Prefix of a trace's first line.
 const TRACE: &[u8] = b"arrival_us,";
 
-/// Reads a file of times, one a line: microseconds, or a number with the unit
+/// Reads a file of times, one per line: microseconds, or a number with the unit
 /// `us`, `ms` or `s`. Empty lines and lines that begin with `#` are ignored.
 ///
 /// # Errors
@@ -33,13 +33,12 @@ fn parse_times(file: &str, bytes: &[u8]) -> Result<Vec<f64>, InputError> {
         }
     }
     if times.is_empty() {
-        return Err(at(1, "there are no times in this file".to_string()));
+        return Err(at(1, "this file has no times".to_string()));
     }
     Ok(times)
 }
 
-/// A time in microseconds: a number, by itself or with the unit `us`, `ms` or
-/// `s`.
+/// A time in microseconds: a number, alone or with the unit `us`, `ms` or `s`.
 ///
 /// # Errors
 /// With a phrase that quotes the text.
@@ -82,7 +81,7 @@ pub fn gaps_us(path: &Path) -> Result<Vec<u64>> {
     let sum = gaps.iter().try_fold(0u64, |sum, gap| sum.checked_add(*gap));
     match sum {
         Some(1..) => Ok(gaps),
-        Some(0) => anyhow::bail!("{file}: there is no time between its arrivals"),
+        Some(0) => anyhow::bail!("{file}: all its arrivals are at the same time"),
         None => anyhow::bail!("{file}: its gaps add up to more than 2^64 microseconds"),
     }
 }
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_named_with_its_line() {
+    fn invalid_times_are_refused_with_the_line() {
         for bad in [
             "-1", "1e3", "inf", "nan", "ms", ".", "1h", "1 ms", "101d", "9e9s",
         ] {
@@ -122,7 +121,7 @@ mod tests {
         }
         assert!(parse_times("t", b"10000001s\n").is_err());
         let none = parse_times("t", b"# nothing\n").unwrap_err().to_string();
-        assert_eq!(none, "t:1: there are no times in this file");
+        assert_eq!(none, "t:1: this file has no times");
     }
 
     #[test]
@@ -130,7 +129,7 @@ mod tests {
         let trace = "arrival_us,function,phases\n5,f,cpu:1\n5,f,cpu:1\n9,f,cpu:1\n";
         assert_eq!(gaps(trace), Ok(vec![0, 4]));
         assert_eq!(gaps("1ms\n0\n"), Ok(vec![1000, 0]));
-        let still = "g: there is no time between its arrivals";
+        let still = "g: all its arrivals are at the same time";
         assert_eq!(gaps("0\n0\n").unwrap_err(), still);
         let one = "arrival_us,function,phases\n5,f,cpu:1\n";
         assert_eq!(gaps(one).unwrap_err(), still);

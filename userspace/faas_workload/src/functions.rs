@@ -1,15 +1,15 @@
-//! Functions: which of them is invoked, and how long each takes.
+//! Functions: the choice of function for an invocation, and its duration.
 
 use super::distribution::Distribution;
 use super::random::Random;
 use super::{service_us, Durations};
 
-/// Variation within one function: about that of Azure's. Drawn from their
-/// percentiles as the converter does, the coefficient of variation of the
-/// functions of the 2019 trace has a median of 0.91 (a sample of 500).
+/// Variation within one function: about that of Azure's. The coefficient of
+/// variation of the functions of the 2019 trace, drawn from their percentiles
+/// as in the converter, has a median of 0.91 (a sample of 500).
 pub const WITHIN_CV: f64 = 1.0;
 
-/// Most functions of a workload.
+/// Maximum number of functions of a workload.
 pub const MAX_FUNCTIONS: u32 = 100_000;
 
 /// How invocations are spread over functions.
@@ -42,7 +42,7 @@ pub struct Functions {
     names: Vec<String>,
     /// Mean service time of each in microseconds.
     typical_us: Vec<f64>,
-    /// Where each one's share ends when all are laid end to end.
+    /// The cumulative shares.
     ends: Vec<f64>,
     within_cv: f64,
 }
@@ -95,7 +95,7 @@ impl Durations for Functions {
     fn draw(&self, random: &mut Random) -> (String, u64) {
         let point = random.unit() * self.total();
         let found = self.ends.partition_point(|end| *end <= point);
-        // Rounding may leave a point behind the end.
+        // Rounding may leave a point beyond the end.
         let index = found.min(self.ends.len() - 1);
         let us = self.typical_us[index] * random.noise(self.within_cv);
         (self.names[index].clone(), service_us(us))
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_popularity() {
+    fn shares_follow_the_popularity() {
         // Zipf with s = 1 over 4: 1 + 1/2 + 1/3 + 1/4 = 25/12
         let cases = [
             (Popularity::Zipf(1.0), [0.48, 0.24, 0.16, 0.12]),

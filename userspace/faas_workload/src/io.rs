@@ -4,13 +4,13 @@ use super::random::Random;
 use super::MAX_SERVICE_US;
 use faas_data::trace::Phase;
 
-/// How many times an invocation blocks that does so several times.
+/// Number of times that an invocation blocks with `several`.
 const SEVERAL: u64 = 3;
 
-/// Where in its service time an invocation blocks.
+/// When an invocation blocks, within its service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Before it computes anything, as in the SFS paper
+    /// Before any computation, as in the SFS paper
     Start,
     /// Once, after half of its service time
     Middle,
@@ -24,19 +24,19 @@ pub enum Place {
 pub struct Io {
     /// Share of the invocations that block, 0 to 1.
     pub share: f64,
-    /// Shortest time blocked in all, in microseconds.
+    /// Minimum total time blocked, in microseconds.
     pub low_us: f64,
-    /// Longest time blocked in all, in microseconds; the time is uniform.
+    /// Maximum total time blocked, in microseconds; the time is uniform.
     pub high_us: f64,
-    /// Where in its service time it blocks.
+    /// When it blocks, within its service time.
     pub place: Place,
 }
 
 impl Io {
     /// The phases of an invocation that computes for `service_us` (1 or more).
     pub fn phases(&self, service_us: u64, random: &mut Random) -> Vec<Phase> {
-        // Both numbers are drawn for every invocation: a larger share makes
-        // more of them block, and the rest as before.
+        // Both numbers are drawn for every invocation, so that a larger share
+        // makes more of them block and leaves the others unchanged.
         let blocks = random.unit() < self.share;
         let io_us = random.uniform(self.low_us, self.high_us).round() as u64;
         if !blocks {
@@ -52,7 +52,7 @@ impl Io {
 }
 
 /// `times` blocks with equal parts of the service time before, between and
-/// behind them; parts without time are left out.
+/// after them, without empty parts.
 fn interleave(service_us: u64, io_us: u64, times: u64) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(2 * times as usize + 1);
     for index in 0..=times {
@@ -65,7 +65,8 @@ fn interleave(service_us: u64, io_us: u64, times: u64) -> Vec<Phase> {
     phases
 }
 
-/// The part at `index` of `whole` divided into `count`; they add up to it.
+/// The part at `index` when `whole` is divided into `count`; the parts add up
+/// to it.
 fn part(whole: u64, index: u64, count: u64) -> u64 {
     whole * (index + 1) / count - whole * index / count
 }
@@ -121,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stand_where_they_should() {
+    fn blocks_are_at_their_places() {
         assert_eq!(interleave(100, 7, 1), [cpu(50), block(7), cpu(50)]);
         assert_eq!(
             interleave(10, 8, 3),
             [cpu(2), block(2), cpu(3), block(3), cpu(2), block(3), cpu(3)]
         );
-        // Too short to be divided: nothing gets lost.
+        // Too short to divide: nothing is lost.
         assert_eq!(interleave(1, 1, 1), [block(1), cpu(1)]);
         assert_eq!(interleave(1, 2, 3), [block(1), block(1), cpu(1)]);
     }

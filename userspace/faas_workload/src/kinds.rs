@@ -4,9 +4,9 @@ use faas_data::kind::{Blocking, Work};
 use faas_data::trace::{Invocation, Phase};
 use std::collections::HashMap;
 
-/// Gives all phases of a function the same kind: the functions take turns, in
-/// the order in which they first appear. Where a list is empty, phases stay as
-/// they are.
+/// Gives all phases of a function the same kind: functions use the lists in
+/// turn, in order of first appearance. If a list is empty, phases keep their
+/// kind.
 pub fn assign(invocations: &mut [Invocation], works: &[Work], blockings: &[Blocking]) {
     let mut turns: HashMap<String, usize> = HashMap::new();
     for one in invocations {

@@ -1,11 +1,11 @@
-//! Makes traces: generates workloads from a distribution of durations, a process
-//! of arrivals, a set of functions and a share of I/O, and [converts](convert) the
-//! published workloads of others. Owns Table I of the SFS paper ([`table1`],
-//! [`fib`]) and FaaSched's mix of applications ([`applications`]).
+//! Makes traces: generates workloads from a distribution of durations, an
+//! arrival process, a set of functions and a share of I/O, and
+//! [converts](convert) published workloads. Owns Table I of the SFS paper
+//! ([`table1`], [`fib`]) and FaaSched's mix of applications ([`applications`]).
 //!
-//! The same options give the same bytes on every machine: random numbers come from
-//! ChaCha8, and logarithms from `libm`'s own code instead of the machine's C
-//! library. Durations, functions, I/O and bursts have streams of their own, so one
+//! The same options give the same bytes on every machine: random numbers come
+//! from ChaCha8, and logarithms from `libm` instead of the machine's C library.
+//! Durations, functions, I/O and bursts have separate streams, so that one
 //! option changes only its own part.
 
 pub mod applications;
@@ -28,11 +28,11 @@ use io::Io;
 use random::Random;
 use std::collections::HashMap;
 
-/// Most invocations that a workload may have: as many as the replay has room
+/// Maximum number of invocations of a workload: as many as the replay has room
 /// for, and far more than one machine serves in a benchmark.
 pub const MAX_INVOCATIONS: u32 = 1_000_000;
 
-/// Longest service time and longest time blocked of one invocation, in
+/// Maximum service time and maximum time blocked of one invocation, in
 /// microseconds: eleven days. Two of them fit into a row of a trace.
 pub const MAX_SERVICE_US: u64 = 1_000_000_000_000;
 
@@ -47,19 +47,19 @@ pub mod stream {
     pub const BURSTS: u64 = 3;
 }
 
-/// A distribution of durations, and the functions that have them.
+/// A distribution of durations, and its functions.
 pub trait Durations {
     /// The mean service time in microseconds, computed, not sampled.
     fn mean_us(&self) -> f64;
     /// Draws a function's name and a service time in microseconds (1 or more).
     fn draw(&self, random: &mut Random) -> (String, u64);
-    /// The class of that function, where the functions have classes of their own.
+    /// The class of that function, if the functions have classes.
     fn class(&self, _function: &str) -> Option<Class> {
         None
     }
 }
 
-/// How much of a workload to make.
+/// The size of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amount {
     /// Number of invocations, 1 to [`MAX_INVOCATIONS`].
@@ -86,8 +86,8 @@ pub struct Workload<'a> {
     /// Functions whose mean service time in this workload is up to this many
     /// microseconds are latency-sensitive, the others latency-tolerant.
     pub class_split_us: Option<u64>,
-    /// Mean service time to scale the sample to, in microseconds (1 or more); by
-    /// default the sample is not scaled.
+    /// Mean service time to scale the sample to, in microseconds (1 or more);
+    /// `None`: unscaled.
     pub mean_us: Option<f64>,
 }
 
@@ -104,16 +104,18 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Makes the workload that offers the load asked for.
+    /// Makes a workload that offers the requested load.
     ///
-    /// Arrivals are drawn at the rate load x CPUs / mean service time, and all times
-    /// are then multiplied by one factor so that the sample offers that load itself.
-    /// Without it 400 invocations of a skewed distribution, asked for load 1.0, offer
-    /// 0.84 to 1.23 (seeds 1 to 60), and results at one load say little about another. A single invocation, which offers no load over time, stays as drawn.
+    /// Arrivals are drawn at the rate load x CPUs / mean service time. All
+    /// times are then multiplied by one factor so that the sample itself offers
+    /// that load. Without this, 400 invocations of a skewed distribution with a
+    /// requested load of 1.0 offer 0.84 to 1.23 (seeds 1 to 60), and results at
+    /// one load say little about another. A single invocation, which offers no
+    /// load over time, stays as drawn.
     ///
     /// # Errors
-    /// If the spikes are larger than the workload, or if the last arrival would
-    /// be behind [`MAX_US`].
+    /// If the spikes are larger than the workload, or the last arrival would be
+    /// after [`MAX_US`].
     pub fn make(&self, amount: Amount) -> Result<Vec<Invocation>> {
         if let Some(spikes) = self.spikes.filter(|spikes| !spikes.fit(amount.invocations)) {
             bail!(
@@ -122,8 +124,8 @@ impl<'a> Workload<'a> {
             );
         }
         let mut invocations = self.draw(amount);
-        // Checked before the stretching too: it does not restore arrivals that were
-        // moved to the limit.
+        // Also checked before stretching, which does not restore arrivals that
+        // were moved to the limit.
         let drawn_in_time = in_time(&invocations);
         if let Some(mean_us) = self.mean_us {
             scale_to_mean(&mut invocations, mean_us);
@@ -164,17 +166,17 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// Makes a workload with Poisson arrivals, as [`Workload::make`] does, except
-/// that arrivals behind [`MAX_US`] are moved there.
+/// Makes a workload with Poisson arrivals like [`Workload::make`], except that
+/// arrivals after [`MAX_US`] are moved there.
 pub fn generate(durations: &impl Durations, amount: Amount) -> Vec<Invocation> {
     let mut invocations = Workload::new(durations).draw(amount);
     stretch_to(&mut invocations, amount.load, amount.cpus);
     invocations
 }
 
-/// Multiplies all arrivals by one factor, so that they offer `load` (more than
-/// 0) to `cpus` CPUs; exactly except for rounding to microseconds.
-/// Invocations that all arrive at once stay as they are.
+/// Multiplies all arrivals by one factor, so that they offer `load` (above 0)
+/// to `cpus` CPUs, up to rounding to microseconds. Invocations that all arrive
+/// at once stay unchanged.
 pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
     let Some(drawn) = offered_load(invocations, cpus) else {
         return;
@@ -185,8 +187,8 @@ pub fn stretch_to(invocations: &mut [Invocation], load: f64, cpus: u32) {
     }
 }
 
-/// Multiplies all times of CPU and I/O by one factor, so that the mean service time
-/// becomes `mean_us` microseconds; exactly except for rounding to microseconds (at
+/// Multiplies all times of CPU and I/O by one factor, so that the mean service
+/// time becomes `mean_us` microseconds, up to rounding to microseconds (at
 /// least 1 for each phase) and the limit of [`MAX_SERVICE_US`].
 pub fn scale_to_mean(invocations: &mut [Invocation], mean_us: f64) {
     let sum: f64 = invocations.iter().map(|one| one.service_us() as f64).sum();
@@ -218,7 +220,7 @@ fn classify(invocations: &mut [Invocation], split_us: u64) {
     let mut sums: HashMap<String, (u128, u128)> = HashMap::new();
     for one in invocations.iter() {
         let service_us = u128::from(one.service_us());
-        // A key is cloned once a function, not once an invocation.
+        // Clone a key once per function, not per invocation.
         match sums.get_mut(&one.function) {
             Some((sum, count)) => (*sum, *count) = (*sum + service_us, *count + 1),
             None => {
@@ -233,8 +235,9 @@ fn classify(invocations: &mut [Invocation], split_us: u64) {
     }
 }
 
-/// One line on what a workload really offers, which differs a little from the load
-/// asked for: times are rounded to microseconds, and a trace may keep its arrivals.
+/// One line on the load that a workload really offers. It differs a little from
+/// the requested load: times are rounded to microseconds, and a trace may keep
+/// its arrivals.
 pub fn describe(invocations: &[Invocation], cpus: u32) -> String {
     let service: u64 = invocations.iter().map(Invocation::service_us).sum();
     let first = invocations.first().map_or(0, |one| one.arrival_us);

@@ -1,16 +1,17 @@
 //! The workload of the SFS paper's Table I: Azure-like durations as fib(N).
 //!
-//! Source of the shares: the paper's Table I as recalled (40.6 %, 9.9 %, 7.3 %,
-//! 22.2 % and 14.5 %; they add up to 94.5 % and are normalised to 100 % here),
-//! cross-checked against the frequencies of N in the artefact's own list of
-//! 10,083 requests, `test1.txt`: 42.94 %, 10.57 %, 7.68 %, 23.46 % and 15.35 %.
-//! Normalised, the two agree within 0.1 percentage points in every class.
-//! Source of the ranges: the artefact's durations of fib(N), see [`crate::fib`].
+//! Source of the shares: the paper's Table I, quoted from memory (40.6 %, 9.9
+//! %, 7.3 %, 22.2 % and 14.5 %; they add up to 94.5 % and are normalised to 100
+//! % here), cross-checked against the frequencies of N in the artefact's own
+//! list of 10,083 requests, `test1.txt`: 42.94 %, 10.57 %, 7.68 %, 23.46 % and
+//! 15.35 %. Normalised, the two agree within 0.1 percentage points in every
+//! class. Source of the ranges: the artefact's durations of fib(N), see
+//! [`crate::fib`].
 //!
 //! Within a class durations are uniform over its range. The artefact's list
-//! does the same in steps, except in the class of fib(30) and fib(31), where
-//! it has seventeen of the shorter for one of the longer: the mean service
-//! time here is 386.1 ms, the list's is 370.2 ms.
+//! does the same in steps, except in the class of fib(30) and fib(31), where it
+//! has seventeen of the shorter per longer one: the mean service time here is
+//! 386.1 ms, that of the list 370.2 ms.
 
 use super::random::Random;
 use super::Durations;
@@ -23,7 +24,7 @@ pub struct Class {
     pub low_ms: f64,
     /// Longest duration in milliseconds.
     pub high_ms: f64,
-    /// Share in per cent, of the sum over all classes.
+    /// Share in per cent of the sum over all classes.
     pub share: f64,
 }
 
@@ -76,14 +77,13 @@ impl Durations for Table1 {
     fn draw(&self, random: &mut Random) -> (String, u64) {
         let ms = sample_ms(random);
         let us = (ms * 1e3 * self.scale).round() as u64;
-        // Named after the fib(N) that takes about as long: invocations of one
-        // function then have about one duration.
+        // Named after the fib(N) with a similar duration, so that invocations
+        // of one function have similar durations.
         (format!("fib{}", fib::nearest(ms)), us.max(1))
     }
 }
 
-/// The class at `point` when they are laid end to end, each as long as its
-/// share.
+/// The class at `point` of the cumulative shares.
 fn pick(mut point: f64) -> Class {
     for class in CLASSES {
         if point < class.share {
@@ -91,7 +91,7 @@ fn pick(mut point: f64) -> Class {
         }
         point -= class.share;
     }
-    // Rounding may leave a point behind the end.
+    // Rounding may leave a point beyond the end.
     CLASSES[CLASSES.len() - 1]
 }
 

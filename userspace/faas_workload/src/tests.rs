@@ -1,4 +1,5 @@
-//! Whole workloads: the same bytes again, and any options give a valid trace.
+//! Whole workloads: the bytes are reproducible, and any options give a valid
+//! trace.
 
 use super::arrivals::Bursts;
 use super::distribution::{ByDuration, Distribution, Lognormal};
@@ -113,7 +114,7 @@ fn every_kind_of_arrivals_functions_and_io_keeps_its_bytes() {
 }
 
 #[test]
-fn one_option_changes_only_what_it_is_about() {
+fn one_option_changes_only_its_own_part() {
     let durations = by_duration(Distribution::Table1);
     let plain = Workload::new(&durations);
     let services = |workload: &Workload| -> Vec<u64> {
@@ -152,7 +153,7 @@ fn a_class_belongs_to_a_function() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused() {
+fn impossible_workloads_are_refused() {
     let durations = by_duration(Distribution::Exponential { mean_us: 1e12 });
     let amount = Amount {
         load: 0.001,
@@ -248,18 +249,17 @@ fn a_sample_is_scaled_to_a_mean() {
     let made = workload.make(AMOUNT).unwrap();
     let sum: u64 = made.iter().map(Invocation::service_us).sum();
     let mean_us = sum as f64 / made.len() as f64;
-    // Rounding is off by half a microsecond at most.
+    // Rounding is off by at most half a microsecond.
     assert!((mean_us - 200e3).abs() < 0.5, "{mean_us}");
     assert!(load_is_met(&made, AMOUNT));
 }
 
-/// Whether `made` spans the time in which it offers the load asked for, to
-/// the microsecond.
+/// Whether the span of `made` gives the requested load, to the microsecond.
 fn load_is_met(made: &[Invocation], amount: Amount) -> bool {
     let span = made[made.len() - 1].arrival_us - made[0].arrival_us;
     let service: u64 = made.iter().map(Invocation::service_us).sum();
     let want = service as f64 / (amount.load * f64::from(amount.cpus));
-    // All at once is how a sample may be drawn, and has no load to stretch.
+    // A sample may arrive all at once, and then has no load to stretch.
     span == 0 || (span as f64 - want).abs() <= 1.0 + want * 1e-9
 }
 

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 const SCHEDULER_TROUBLE: u8 = 3;
 
 /// Workloads for function schedulers: generate, convert, replay, measure,
-/// summarise and plot.
+/// summarize and compare
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub struct Cli {
@@ -47,32 +47,32 @@ enum Command {
     Convert(convert::Convert),
     /// Replay a trace on this machine under one scheduler and measure
     ///
-    /// Writes DIR/NAME.csv (one row for each invocation), DIR/NAME.json (the
-    /// summary) and, for a sched_ext scheduler, DIR/NAME.log (what it printed).
-    /// Needs real-time priority for the process that starts the invocations.
-    /// Exits with 3 if the files are written, but the scheduler did not load,
-    /// did not stay or did not exit well; the summary's `status` says which.
+    /// Writes DIR/NAME.csv (one row per invocation), DIR/NAME.json (the
+    /// summary) and, for a sched_ext scheduler, DIR/NAME.log (its output). The
+    /// process that starts the invocations needs real-time priority. Exit
+    /// status 3: the files are written, but the scheduler did not load, did not
+    /// stay loaded or did not exit cleanly; the summary's `status` says which.
     Run(RunArgs),
-    /// Send a trace to a platform that is running already, and measure
+    /// Send a trace to a running platform and measure
     ///
-    /// Each invocation is an HTTP request (POST) on a connection of its own,
-    /// sent at its arrival even if earlier ones are unanswered. Its body is JSON
-    /// that tells the handler what to do, as
-    /// {"phases":"io:20000;cpu:150000"}. The handler may answer with what it
-    /// has measured, as {"start_ns":S,"cpu_us":U,"voluntary":V,"involuntary":I}
-    /// with S on the monotonic clock. Files and exit status are those of `run`;
-    /// an invocation starts at the handler's time if there is one, else when it
-    /// was sent.
+    /// Each invocation is an HTTP request (POST) on its own connection, sent at
+    /// its arrival even if earlier ones are unanswered. Its body is JSON that
+    /// tells the handler what to do, such as {"phases":"io:20000;cpu:150000"}.
+    /// The handler may answer with its measurements, such as
+    /// {"start_ns":S,"cpu_us":U,"voluntary":V,"involuntary":I} with S on the
+    /// monotonic clock. Files and exit status are those of `run`. An invocation
+    /// starts at the handler's time if there is one, otherwise when it was
+    /// sent.
     Drive(drive::DriveArgs),
-    /// Summarise a result
+    /// Summarize a result
     ///
-    /// Percentiles are by nearest rank. Short are the shortest 83 % by service
-    /// time. Slowdown is turnaround / uncontended duration (service time plus
-    /// time blocked).
+    /// Percentiles are by nearest rank. The short invocations are the shortest
+    /// 83 % by service time. Slowdown is turnaround / uncontended duration
+    /// (service time plus time blocked).
     Summarize(SummarizeArgs),
-    /// Compare summaries: a table here, plots in DIR/report.html
+    /// Compare summaries: prints a table, and writes plots to DIR/report.html
     ///
-    /// Writes DIR/summary.json (the list of summaries, in the order given) and
+    /// Writes DIR/summary.json (the list of summaries, in the given order) and
     /// DIR/report.html (one file without external resources).
     Report(ReportArgs),
 }
@@ -93,22 +93,23 @@ struct RunArgs {
         value_name = "ARGS"
     )]
     scheduler_args: String,
-    /// What the kernel calls the scheduler (the start of
-    /// /sys/kernel/sched_ext/root/ops, up to a `_`); by default the program's
+    /// The kernel's name for the scheduler (the start of
+    /// /sys/kernel/sched_ext/root/ops, up to a `_`); default: the program's
     /// name without scx_
     #[arg(long, value_name = "NAME")]
     scheduler_ops: Option<String>,
-    /// Number of CPUs to use; on a machine with more, the invocations are restricted
-    /// to the first of them
+    /// Number of CPUs to use; on a machine with more, the invocations are
+    /// restricted to the first ones
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: u32,
     /// Folder for the files, created if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Name of the row and of its files; by default the scheduler's
+    /// Name of the row and of its files; default: the scheduler's name
     #[arg(long, value_parser = check_name)]
     name: Option<String>,
-    /// How the machine's CPUs are made, for the summary: icount, tcg, kvm, ...
+    /// How the machine's CPUs are implemented, for the summary: icount, tcg,
+    /// kvm, ...
     #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
     accel: String,
     #[command(flatten, next_help_heading = "What functions do")]
@@ -117,13 +118,13 @@ struct RunArgs {
     sandboxes: sandbox::SandboxArgs,
 }
 
-/// The kinds of phases for which the trace names none.
+/// The kinds of phases for which the trace has none.
 #[derive(Debug, Args)]
 struct KindArgs {
-    /// Work of cpu phases that name no kind; cpu:5000@fib names one
+    /// Kind of work of cpu phases without a kind (cpu:5000@fib has one)
     #[arg(long, value_parser = kind::<Work>(), default_value_t = Work::Spin, value_name = "KIND")]
     work: Work,
-    /// Blocking of io phases that name no kind; io:5000@pipe names one
+    /// Kind of blocking of io phases without a kind (io:5000@pipe has one)
     #[arg(long, value_parser = kind::<Blocking>(), default_value_t = Blocking::Sleep, value_name = "KIND")]
     io_kind: Blocking,
 }
@@ -133,7 +134,7 @@ struct SummarizeArgs {
     /// The result
     #[arg(required_unless_present = "lost")]
     result: Option<PathBuf>,
-    /// There is no result because the machine was lost: what happened to it
+    /// Why there is no result: what happened to the lost machine
     #[arg(
         long,
         value_name = "TEXT",
@@ -147,13 +148,13 @@ struct SummarizeArgs {
     /// Number of CPUs that it ran on
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: u32,
-    /// Name of the row; by default the result's name without .csv
+    /// Name of the row; default: the result's name without .csv
     #[arg(long, value_name = "NAME", value_parser = check_name)]
     scheduler: Option<String>,
-    /// Version of the scheduler; by default the kernel's
+    /// Version of the scheduler; default: the kernel's
     #[arg(long, value_name = "VERSION")]
     scheduler_version: Option<String>,
-    /// Arguments that the scheduler had
+    /// Arguments of the scheduler
     #[arg(
         long,
         default_value = "",
@@ -161,10 +162,11 @@ struct SummarizeArgs {
         value_name = "ARGS"
     )]
     scheduler_args: String,
-    /// Release of the kernel that it ran on; by default this one's
+    /// Release of the kernel that it ran on; default: this machine's
     #[arg(long, value_name = "RELEASE")]
     kernel: Option<String>,
-    /// How the machine's CPUs were made: icount, tcg, kvm, simulated, ...
+    /// How the machine's CPUs were implemented: icount, tcg, kvm, simulated,
+    /// ...
     #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
     accel: String,
     /// The summary to write; - is standard output
@@ -174,13 +176,14 @@ struct SummarizeArgs {
 
 #[derive(Debug, Args)]
 struct ReportArgs {
-    /// The summaries; DIR/summary.json itself is left out
+    /// The summaries; DIR/summary.json itself is ignored
     #[arg(required = true)]
     summaries: Vec<PathBuf>,
-    /// Folder for the files, created if missing; by default the first summary's
+    /// Folder for the files, created if missing; default: that of the first
+    /// summary
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Name of the row that the others are compared with
+    /// Name of the row to compare the others with
     #[arg(long, default_value = "eevdf", value_name = "NAME")]
     baseline: String,
     /// Folder for the pictures as SVG files, created if missing
@@ -265,7 +268,7 @@ fn finish(summary: &Summary) -> Result<ExitCode> {
     print(format!("{}\n", one_line(summary)).as_bytes())?;
     if let Some(lag) = summary.arrival_lag.filter(|lag| lag.late) {
         note(&format!(
-            "{}: late: invocations were started so long after their arrivals that it makes up \
+            "{}: late: invocations were started so long after their arrivals that the delay is \
              {:.1} % of the turnaround of the short ones; this machine cannot generate the load",
             summary.scheduler.name,
             lag.of_short_turnaround * 100.0

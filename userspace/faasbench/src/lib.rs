@@ -1,7 +1,7 @@
-//! The benchmark's command line ([`cli`]), and the running of a scheduler under a
-//! workload. [`run`] sets a scheduler up ([`scheduler`]), has a trace replayed
-//! ([`faas_replay`]) or sent to a platform ([`drive`]), watches for wasted CPUs
-//! ([`waste`]), and writes a [`result`](faas_data::result) and a
+//! The benchmark's command line ([`cli`]), and runs of a scheduler under a
+//! workload. [`run`] sets a scheduler up ([`scheduler`]), replays a trace
+//! ([`faas_replay`]) or sends it to a platform ([`drive`]), watches for wasted
+//! CPUs ([`waste`]), and writes a [`result`](faas_data::result) and a
 //! [`summary`](faas_data::summary).
 //!
 //! [`faas_workload`] makes traces, [`faas_report`] compares summaries, and

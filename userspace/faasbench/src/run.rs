@@ -33,15 +33,15 @@ pub struct Run {
     pub cpus: u32,
     /// Folder for the files.
     pub out: PathBuf,
-    /// How the machine's CPUs are made, for the summary.
+    /// How the machine's CPUs are implemented, for the summary.
     pub accel: String,
-    /// What serves the invocations; `None`: a platform that is running already.
+    /// What serves the invocations; `None`: a running platform.
     pub sandboxes: Option<Sandboxes>,
-    /// The kinds of phases for which the trace names none.
+    /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
 }
 
-/// Room that a summary may take.
+/// Space reserved for a summary.
 const SUMMARY_BYTES: u64 = 64 << 10;
 
 /// The files that a run writes, opened before anything is measured.
@@ -54,7 +54,7 @@ struct Outputs {
 impl Outputs {
     /// Opens them, and reserves room for their content.
     fn open(run: &Run, trace: &Trace) -> Result<Self> {
-        let cannot = || format!("cannot make the folder {}", run.out.display());
+        let cannot = || format!("cannot create the folder {}", run.out.display());
         std::fs::create_dir_all(&run.out).with_context(cannot)?;
         let path = |suffix| run.out.join(format!("{}.{suffix}", run.name));
         let log = match run.scheduler {
@@ -73,8 +73,8 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Writes them. If that fails all the same, the summary goes to standard output
-    /// and is not lost.
+    /// Writes them. If that fails nevertheless, the summary goes to standard
+    /// output instead of being lost.
     fn write(self, records: &[Record], summary: &Summary) -> Result<()> {
         let text = json::to_text(summary)?;
         let csv = self.csv.commit(result::to_csv(records).as_bytes());
@@ -92,9 +92,9 @@ impl Run {
     /// sched_ext scheduler its output in `OUT/<name>.log`.
     ///
     /// # Errors
-    /// If anything is wrong before the replay, or the replay is not completed. A
-    /// scheduler that did not load or did not stay is no error, see the summary's
-    /// status.
+    /// If anything is wrong before the replay, or the replay is not completed.
+    /// A scheduler that did not load or stay loaded is not an error; see the
+    /// summary's status.
     pub fn execute(self) -> Result<Summary> {
         let trace = Trace::read(&self.trace)?;
         self.check()?;
@@ -114,8 +114,8 @@ impl Run {
         Ok(())
     }
 
-    /// Sets the scheduler up, has `measure` measure it if it has loaded, takes
-    /// it down and writes the files.
+    /// Sets the scheduler up, calls `measure` if it has loaded, stops it and
+    /// writes the files.
     pub(crate) fn carry_out(
         &self,
         trace: &Trace,
@@ -213,8 +213,8 @@ fn sandbox_info(sandboxes: Option<Sandboxes>, measured: &Measured) -> SandboxInf
     }
 }
 
-/// To how many CPUs to restrict the children so that they have `cpus`: 0 for
-/// no restriction, if the machine has just as many.
+/// The number of CPUs to restrict the children to so that they have `cpus`; 0
+/// if the machine has exactly that many.
 fn pin(cpus: u32) -> Result<u32> {
     let here = usable_cpus()?;
     if cpus > here {
@@ -237,7 +237,7 @@ pub(crate) fn usable_cpus() -> Result<u32> {
     Ok((0..CpuSet::count()).filter(is_set).count() as u32)
 }
 
-/// Checks that `name` can be a file's name.
+/// Checks that `name` can be the name of a file.
 ///
 /// # Errors
 /// If it is empty, hidden or has a slash.

@@ -1,5 +1,5 @@
-//! How the machine is set up for each scheduler: a policy of the children, or
-//! a sched_ext scheduler that is started before and stopped after the replay.
+//! Sets the machine up for each scheduler: a policy of the children, or a
+//! sched_ext scheduler that is started before the replay and stopped after it.
 
 use anyhow::{bail, Context, Result};
 use faas_data::output::Output;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where the kernel says which sched_ext scheduler is loaded.
+/// Where the kernel reports the loaded sched_ext scheduler.
 const SYSFS: &str = "/sys/kernel/sched_ext";
 
-/// How long a scheduler may take to be enabled after its start. Loading takes
-/// some of them 40 s on emulated CPUs.
+/// Maximum time from a scheduler's start until it is enabled. Loading takes
+/// some schedulers 40 s on emulated CPUs.
 pub const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a scheduler may take to exit after SIGINT.
+/// Maximum time for a scheduler to exit after SIGINT.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The environment variable that makes scx_sfs print S and the mode, if it is `true`
@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// The scheduler to run under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scheduler {
-    /// The kernel's own scheduling, with this policy of the children.
+    /// The kernel's own scheduling, with this policy for the children.
     Kernel(ChildPolicy),
     /// A sched_ext scheduler.
     Ext {
@@ -45,13 +45,13 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// Finds the scheduler that `name` means: `eevdf`, `fifo`, `rr`, `batch`,
-    /// or a program by path or by name (in PATH, beside this program or in the
-    /// current folder). `ops` is the kernel's name for it; by default the program's
-    /// name without `scx_`.
+    /// Finds the scheduler called `name`: `eevdf`, `fifo`, `rr`, `batch`, or a
+    /// program by path or by name (in PATH, beside this program or in the
+    /// current folder). `ops` is the kernel's name for it; default: the
+    /// program's name without `scx_`.
     ///
     /// # Errors
-    /// If there is no such program, or options that the row cannot have.
+    /// If there is no such program, or options are invalid for this row.
     pub fn find(name: &str, ops: Option<&str>, args: &str) -> Result<Self> {
         let policy = match name {
             "eevdf" => ChildPolicy::Normal,
@@ -69,7 +69,7 @@ impl Scheduler {
     fn find_ext(name: &str, ops: Option<&str>, args: &str) -> Result<Self> {
         let program = find_program(name).with_context(|| {
             format!(
-                "there is no scheduler `{name}`: want eevdf, fifo, rr, batch, or a program \
+                "unknown scheduler `{name}`: want eevdf, fifo, rr, batch, or a program \
                  in PATH, beside faasbench or given by its path"
             )
         })?;
@@ -93,8 +93,8 @@ impl Scheduler {
     /// Checks that the machine is ready for it.
     ///
     /// # Errors
-    /// If a sched_ext scheduler is loaded already, or is asked for on a kernel
-    /// that can have none.
+    /// If a sched_ext scheduler is already loaded, or is requested on a kernel
+    /// without sched_ext.
     pub fn check_machine(&self) -> Result<()> {
         if let Some(loaded) = loaded() {
             bail!("the sched_ext scheduler {loaded} is loaded: stop it before the benchmark");
@@ -108,8 +108,8 @@ impl Scheduler {
     /// Starts it and waits until it is enabled. Its output goes to `log`.
     ///
     /// # Errors
-    /// Only if waiting itself fails; that it does not load is a [`Session`]
-    /// with that status.
+    /// Only if waiting itself fails; a scheduler that does not load is a
+    /// [`Session`] with that status.
     pub fn start(&self, log: Option<File>) -> Result<Session> {
         match self {
             Self::Kernel(_) => Ok(Session::kernel()),
@@ -118,7 +118,7 @@ impl Scheduler {
     }
 }
 
-/// The name of a scheduler's row, from how the user named it.
+/// The name of a scheduler's row, from the user's name for it.
 pub fn row_name(name: &str) -> String {
     let base = Path::new(name).file_name();
     base.map_or_else(
@@ -152,7 +152,7 @@ fn sysfs(name: &str) -> Option<String> {
     Some(text.trim().to_string())
 }
 
-/// The name of the sched_ext scheduler that is loaded.
+/// The name of the loaded sched_ext scheduler.
 fn loaded() -> Option<String> {
     let state = sysfs("state")?;
     (state != "disabled").then(|| sysfs("root/ops").unwrap_or_else(|| format!("({state})")))
@@ -165,7 +165,7 @@ fn is_ops(name: &str, ops: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-/// The version in the kernel's name for a scheduler called `ops`: what stands
+/// The version in the kernel's name for a scheduler called `ops`: the part
 /// between its name and its target.
 fn version_in(name: &str, ops: &str) -> Option<String> {
     let rest = name.strip_prefix(ops)?.strip_prefix('_')?;
@@ -178,9 +178,9 @@ fn version_in(name: &str, ops: &str) -> Option<String> {
 pub struct Session {
     process: Option<Child>,
     enabled: Option<String>,
-    /// Its version: of the program, or of the kernel.
+    /// Its version, of the program or of the kernel.
     pub version: String,
-    /// What went wrong so far, and how.
+    /// What went wrong so far.
     pub trouble: Option<(Status, String)>,
 }
 
@@ -251,12 +251,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether there is something to measure.
+    /// Whether it is loaded, so that a replay can be measured.
     pub fn is_loaded(&self) -> bool {
         !matches!(self.trouble, Some((Status::NotLoaded, _)))
     }
 
-    /// Checks, right after the replay, whether it was loaded all the time; then
+    /// Checks, right after the replay, whether it was loaded throughout; then
     /// stops it.
     pub fn finish(&mut self) {
         let Some(mut process) = self.process.take() else {
@@ -295,7 +295,7 @@ impl Drop for Session {
     }
 }
 
-/// Asks `process` to end with SIGINT and waits; `None` if it had to be killed.
+/// Ends `process` with SIGINT and waits; `None` if it had to be killed.
 fn stop(process: &mut Child) -> Option<ExitStatus> {
     let _ = kill(Pid::from_raw(process.id() as i32), Signal::SIGINT);
     let deadline = Instant::now() + EXIT_TIMEOUT;
@@ -319,13 +319,13 @@ pub fn kernel_release() -> String {
     )
 }
 
-/// Opens the file for a scheduler's output, which is written at once and so
-/// survives a crash of the machine.
+/// Opens the file for a scheduler's output, which is written synchronously and
+/// so survives a crash of the machine.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn open_log(path: &Path) -> Result<File> {
-    // Named like every other output that cannot be written.
+    // With the same error as for other outputs that cannot be written.
     drop(Output::create(path)?);
     File::create(path).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_rows_have_their_policies() {
+    fn rows_of_the_kernel_have_their_policies() {
         let policy = |name| Scheduler::find(name, None, "").unwrap().policy();
         assert_eq!(policy("eevdf"), ChildPolicy::Normal);
         assert_eq!(policy("fifo"), ChildPolicy::Fifo);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_names_are_understood() {
+    fn the_kernels_names_are_parsed() {
         let name = "bpfland_1.1.4_g12ab_x86_64_unknown_linux_gnu";
         assert!(is_ops(name, "bpfland") && is_ops("simple", "simple"));
         assert!(!is_ops(name, "bpf") && !is_ops(name, "flash"));

@@ -1,6 +1,8 @@
-//! CPUs that idle while a task waits that may run there, watched while a trace is replayed.
+//! Watches for CPUs that idle while a task waits that may run there, during a
+//! replay.
 //!
-//! Another program watches, `sfs_waste`: its memory would make each fork of this one slower.
+//! A separate program, `sfs_waste`, watches: its memory would make each fork of
+//! this one slower.
 
 use anyhow::{bail, Context, Result};
 use faas_data::output::note;
@@ -13,17 +15,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 /// The program that watches.
 const PROGRAM: &str = "sfs_waste";
 
-/// Memory for an event, in bytes.
+/// Memory per event, in bytes.
 const EVENT: u64 = 88;
 
-/// The least and the most memory for events, in MiB.
+/// Minimum and maximum memory for events, in MiB.
 const MEMORY: std::ops::RangeInclusive<u64> = 16..=512;
 
-/// Room for events: mean number of switches and wake-ups of one CPU in a millisecond. With
-/// more of them the wasted time is unknown, and a note says why.
+/// Room for events: mean number of switches and wake-ups per CPU and
+/// millisecond. Beyond this the wasted time is unknown, and a note says why.
 const EVENTS_PER_MS: u64 = 1;
 
-/// Room for switches and wake-ups of one invocation beside those.
+/// Additional room for switches and wake-ups per invocation.
 const EVENTS_PER_INVOCATION: u64 = 24;
 
 /// The wasted CPU time, as the program prints it.
@@ -31,7 +33,8 @@ const EVENTS_PER_INVOCATION: u64 = 24;
 pub struct Wasted {
     /// CPU time that idle CPUs could have given to waiting tasks, in milliseconds.
     pub wasted_ms: f64,
-    /// The longest stretch for which one did not, in milliseconds.
+    /// The longest stretch for which a CPU idled while a task waited, in
+    /// milliseconds.
     pub longest_wasted_ms: f64,
 }
 
@@ -42,8 +45,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch a replay of `trace` on `cpus` CPUs, or says in a note why not.
-    /// Nothing where the program is not installed.
+    /// Begins to watch a replay of `trace` on `cpus` CPUs, or prints a note why
+    /// not. Does nothing if the program is not installed.
     pub fn begin(trace: &Trace, cpus: u32) -> Option<Self> {
         let program = program()?;
         let memory = memory(trace, cpus).to_string();
@@ -84,7 +87,7 @@ impl Watch {
         if line.is_empty() {
             bail!("{}", self.complaint());
         }
-        serde_json::from_str(&line).with_context(|| format!("{PROGRAM} has said: {line}"))
+        serde_json::from_str(&line).with_context(|| format!("{PROGRAM} printed: {line}"))
     }
 
     /// The last line of the program's standard error.
@@ -112,7 +115,7 @@ fn tell(why: &anyhow::Error) {
     note(&format!("note: wasted CPUs are not watched: {why:#}"));
 }
 
-/// The program beside this one, or where programs are.
+/// The program, beside this one or in the usual folder.
 fn program() -> Option<PathBuf> {
     let own = std::env::current_exe().ok();
     let beside = own.and_then(|own| Some(own.parent()?.to_path_buf()));
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_memory_for_more_the_more_there_is_and_never_too_much() {
+    fn memory_grows_with_the_trace_within_bounds() {
         let memory = |count, cpus| memory(&trace(count), cpus);
         assert_eq!(memory(1, 0), 16);
         assert_eq!(memory(10, 4), 16);
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_prints_at_the_end_is_what_was_wasted() {
+    fn the_last_line_of_the_program_is_the_result() {
         let json = r#"{"wasted_ms": 1.5, "longest_wasted_ms": 0.5, "watched_ms": 7}"#;
         let text = format!("echo watching; cat >/dev/null; echo '{json}'");
         let mut watch = Watch::start(&mut script(&text)).unwrap();
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_fails_is_heard() {
+    fn errors_of_the_program_are_reported() {
         let refused = Watch::start(&mut script("echo 'sfs_waste: only root' >&2; exit 1"));
         let error = refused.err().unwrap().to_string();
         assert_eq!(error, "sfs_waste: only root");

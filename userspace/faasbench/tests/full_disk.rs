@@ -1,5 +1,4 @@
-//! A disk that is full: one sentence, nothing half written, and what has been measured
-//! is not lost.
+//! A full disk: one sentence, no partial file, and no measurement is lost.
 
 mod common;
 
@@ -20,7 +19,7 @@ fn faasbench(folder: &Path, arguments: &str) -> Output {
         .unwrap()
 }
 
-/// Runs it, which must fail; returns the sentence that it says.
+/// Runs it, which must fail; returns its error.
 fn fail(folder: &Path, arguments: &str) -> String {
     let output = faasbench(folder, arguments);
     let error = String::from_utf8_lossy(&output.stderr).trim().to_string();
@@ -35,14 +34,14 @@ fn succeed(folder: &Path, arguments: &str) {
     assert!(output.status.success(), "{arguments}: {error}");
 }
 
-/// A run of the trace into the folder out, on all CPUs.
+/// A run of the trace into the folder `out`, on all CPUs.
 fn run() -> String {
     let cpus = std::thread::available_parallelism().unwrap();
     format!("run --trace t.csv --scheduler eevdf --cpus {cpus} --out out")
 }
 
-/// Does `test` with a folder on a disk of 1 MiB, which only it sees. Returns false where
-/// that cannot be had: [`NO_DISK`].
+/// Runs `test` with a folder on a disk of 1 MiB that only it sees. Returns
+/// false if that is impossible: [`NO_DISK`].
 #[must_use]
 fn with_small_disk(test: impl FnOnce(&Path) + Send) -> bool {
     let dir = tempfile::tempdir().unwrap();
@@ -79,11 +78,11 @@ fn mount_small_disk(path: &Path) -> bool {
         .is_ok()
 }
 
-/// Fills the disk at `path` but for `spare` bytes.
+/// Fills the disk at `path`, except for `spare` bytes.
 fn fill(path: &Path, spare: u64) {
     let ballast = path.join("ballast");
     let mut file = std::fs::File::create(&ballast).unwrap();
-    // It fails at the end.
+    // It fails once the disk is full.
     let _ = std::io::copy(&mut std::io::repeat(0), &mut file);
     let length = file.metadata().unwrap().len();
     file.set_len(length.saturating_sub(spare)).unwrap();
@@ -108,7 +107,7 @@ fn a_run_is_refused_before_it_is_measured() {
         std::fs::create_dir(disk.join("out")).unwrap();
         fill(disk, 8192);
         let said = fail(disk, &run());
-        assert!(said.contains("KiB of room"), "{said}");
+        assert!(said.contains("KiB of space"), "{said}");
         assert!(said.contains("No space left"), "{said}");
         assert!(names(&disk.join("out")).is_empty());
         fill(disk, 256 << 10);
@@ -121,7 +120,7 @@ fn a_run_is_refused_before_it_is_measured() {
 }
 
 #[test]
-fn traces_and_reports_are_whole_or_not_there() {
+fn traces_and_reports_are_complete_or_absent() {
     let tried = with_small_disk(|disk| {
         std::fs::write(disk.join("t.csv"), TRACE).unwrap();
         succeed(
@@ -150,7 +149,7 @@ fn traces_and_reports_are_whole_or_not_there() {
 }
 
 #[test]
-fn what_was_measured_is_printed_if_it_cannot_be_written() {
+fn measurements_are_printed_if_they_cannot_be_written() {
     if !can_measure() {
         skip!(CANNOT_MEASURE);
     }
@@ -158,7 +157,8 @@ fn what_was_measured_is_printed_if_it_cannot_be_written() {
     let folder = dir.path();
     std::fs::write(folder.join("t.csv"), TRACE).unwrap();
     std::fs::create_dir(folder.join("out")).unwrap();
-    // A device is written as it is: this one is full, which only shows at the end.
+    // A device is written directly: this one is full, which shows only at the
+    // end.
     std::os::unix::fs::symlink("/dev/full", folder.join("out/eevdf.csv")).unwrap();
     let output = faasbench(folder, &run());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -170,7 +170,7 @@ fn what_was_measured_is_printed_if_it_cannot_be_written() {
     let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed["trace"]["invocations"], 2);
     assert!(printed["makespan_ms"].as_f64().unwrap() > 0.0);
-    // The other file is whole.
+    // The other file is complete.
     let text = std::fs::read(folder.join("out/eevdf.json")).unwrap();
     assert_eq!(
         serde_json::from_slice::<serde_json::Value>(&text).unwrap(),

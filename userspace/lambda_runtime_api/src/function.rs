@@ -1,17 +1,17 @@
-//! A function: its requests that wait, and its sandboxes.
+//! A function: its waiting requests, and its sandboxes.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a sandbox has answered.
+/// The answer of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// The handler's result.
     Result(Vec<u8>),
-    /// The handler has failed, and this is what the runtime says of it.
+    /// The handler failed; this is the runtime's error.
     Error(Vec<u8>),
-    /// The sandbox has ended before it answered.
+    /// The sandbox ended before it answered.
     SandboxEnded,
 }
 
@@ -28,7 +28,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// A request, and where its reply will come.
+    /// A request, and the receiver of its reply.
     pub fn new(id: String, arrived_ns: u64, event: Vec<u8>) -> (Self, Receiver<Reply>) {
         let (reply, receiver) = channel();
         let invocation = Self {
@@ -41,15 +41,15 @@ impl Invocation {
     }
 
     fn answer(self, reply: Reply) {
-        // Nobody may wait any more; that is their affair.
+        // The client may have gone; that is not an error.
         let _ = self.reply.send(reply);
     }
 }
 
-/// What a sandbox is to serve.
+/// An event to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The process that asked.
+    /// The process that requested it.
     pub pid: u32,
     /// The invocation's id.
     pub id: String,
@@ -59,7 +59,7 @@ pub struct Event {
     pub body: Vec<u8>,
 }
 
-/// One sandbox: its process, and what that is serving.
+/// A sandbox: its process, and the event that it serves.
 #[derive(Debug, Default)]
 struct Sandbox {
     pid: Option<u32>,
@@ -79,14 +79,14 @@ pub struct Function {
     /// Its name.
     pub name: String,
     inner: Mutex<Inner>,
-    /// For those who wait for an event.
+    /// Notifies threads that wait for an event.
     changed: Condvar,
-    /// For those who wait for a process.
+    /// Notifies threads that wait for a process.
     born: Condvar,
 }
 
 impl Function {
-    /// A function with so many sandboxes, none of which has a process yet.
+    /// A function with this many sandboxes, none of which has a process yet.
     pub fn new(name: String, sandboxes: usize) -> Self {
         let sandboxes = (0..sandboxes).map(|_| Sandbox::default()).collect();
         Self {
@@ -100,13 +100,13 @@ impl Function {
         }
     }
 
-    /// Lets a request wait for a sandbox.
+    /// Queues a request for a sandbox.
     pub fn invoke(&self, invocation: Invocation) {
         self.lock().waiting.push_back(invocation);
         self.changed.notify_one();
     }
 
-    /// The sandbox has a process, which has started.
+    /// Records that the sandbox's process has started.
     pub fn started(&self, sandbox: usize, pid: u32) {
         let mut inner = self.lock();
         inner.sandboxes[sandbox] = Sandbox {
@@ -116,21 +116,21 @@ impl Function {
         self.born.notify_all();
     }
 
-    /// Its process has ended: what it was serving gets no other answer. Returns
-    /// whether it had ever asked for an event.
+    /// Records that its process has ended, and answers the invocation that it
+    /// served. Returns whether it had ever asked for an event.
     pub fn ended(&self, sandbox: usize) -> bool {
         let mut inner = self.lock();
         let sandbox = std::mem::take(&mut inner.sandboxes[sandbox]);
         if let Some(invocation) = sandbox.serving {
             invocation.answer(Reply::SandboxEnded);
         }
-        // Whoever waits on behalf of that process must not take an event.
+        // A thread that waits on behalf of that process must not take an event.
         self.changed.notify_all();
         sandbox.asked
     }
 
-    /// The process of the sandbox. It may be here sooner than its parent, who
-    /// says that it has started.
+    /// The process of the sandbox. It may ask before its parent has recorded
+    /// the start.
     pub fn pid(&self, sandbox: usize) -> u32 {
         let mut inner = self.lock();
         loop {
@@ -142,9 +142,9 @@ impl Function {
         }
     }
 
-    /// Waits for the next event for process `pid` of the sandbox; `None` if that
-    /// process has ended meanwhile. A process that asks again without having
-    /// answered has given its invocation up.
+    /// Waits for the next event for process `pid` of the sandbox; `None` if
+    /// that process has ended meanwhile. A process that asks again without an
+    /// answer has abandoned its invocation.
     pub fn next(&self, sandbox: usize, pid: u32) -> Option<Event> {
         let mut inner = self.lock();
         if inner.sandboxes[sandbox].pid == Some(pid) {
@@ -155,7 +155,7 @@ impl Function {
         }
         loop {
             if inner.sandboxes[sandbox].pid != Some(pid) {
-                // This thread may have been the one that an event woke up.
+                // An event may have woken up this thread instead of another.
                 self.changed.notify_one();
                 return None;
             }
@@ -174,7 +174,8 @@ impl Function {
         }
     }
 
-    /// The sandbox answers its invocation `id`. Returns false if it has no such.
+    /// Answers invocation `id` of the sandbox. Returns false if it has no such
+    /// invocation.
     pub fn answer(&self, sandbox: usize, id: &str, reply: Reply) -> bool {
         let serving = &mut self.lock().sandboxes[sandbox].serving;
         match serving.take_if(|invocation| invocation.id == id) {
@@ -186,7 +187,7 @@ impl Function {
         }
     }
 
-    /// A thread that has panicked leaves the state whole: no step of it can.
+    /// A poisoned lock is harmless, since no operation on the state can panic.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_served_in_their_order() {
+    fn requests_are_served_in_order() {
         let function = Function::new("f".to_string(), 1);
         function.started(0, 40);
         let (first, first_reply) = invocation("1");
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_sandbox_was_serving_is_answered() {
+    fn the_invocation_of_a_dead_sandbox_is_answered() {
         let function = Function::new("f".to_string(), 1);
         function.started(0, 40);
         assert!(!function.ended(0));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_an_event_for_a_dead_process() {
+    fn a_dead_process_gets_no_event() {
         let function = Function::new("f".to_string(), 2);
         function.started(0, 40);
         function.started(1, 50);

@@ -1,14 +1,15 @@
-//! HTTP/1.1 on connections that are kept: as much as runtimes and load
+//! HTTP/1.1 with persistent connections: the part that runtimes and load
 //! generators need.
 
 use anyhow::{bail, Context, Result};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Longest head of a request in bytes.
+/// Maximum length of a request's head in bytes.
 const MAX_HEAD: usize = 1 << 16;
 
-/// Longest body in bytes: what Lambda takes for a request or an answer.
+/// Maximum length of a body in bytes: Lambda's limit for a request or an
+/// answer.
 const MAX_BODY: usize = 6 << 20;
 
 const MAX_HEADERS: usize = 64;
@@ -26,14 +27,14 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// One side of a connection, with what has been read ahead.
+/// One side of a connection, with its read buffer.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// What the head of a request says.
+/// The parsed head of a request.
 struct Head {
     request: Request,
     length: usize,
@@ -42,10 +43,10 @@ struct Head {
 }
 
 impl Connection {
-    /// Serves `stream`, on which nothing is delayed to fill packets.
+    /// Serves `stream`, with TCP_NODELAY.
     ///
     /// # Errors
-    /// If it is closed already.
+    /// If it is already closed.
     pub fn new(stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self {
@@ -57,7 +58,7 @@ impl Connection {
     /// The next request; `None` if the other side has closed the connection.
     ///
     /// # Errors
-    /// If it is no HTTP, too long, or cut off.
+    /// If it is not HTTP, too long, or truncated.
     pub fn request(&mut self) -> Result<Option<Request>> {
         let head = loop {
             if let Some(head) = parse(&self.buffer)? {
@@ -101,7 +102,7 @@ impl Connection {
             .context("cannot send an answer")
     }
 
-    /// A body in chunks, as curl sends what it does not know the length of.
+    /// A chunked body, as curl sends if the length is unknown.
     fn chunks(&mut self) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
@@ -119,7 +120,7 @@ impl Connection {
             body.extend(self.take(length as usize)?);
             let end = self.take(2)?;
             if end != b"\r\n" {
-                bail!("a chunk of a request is longer than it says, or has trailers");
+                bail!("a chunk of a request is longer than its length, or has trailers");
             }
             if length == 0 {
                 return Ok(body);
@@ -141,7 +142,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is there; false at the end.
+    /// Reads available bytes; false at the end.
     fn read(&mut self) -> Result<bool> {
         let mut bytes = [0; 4096];
         loop {
@@ -157,11 +158,11 @@ impl Connection {
     }
 }
 
-/// The head of a request at the start of `bytes`, if it is there as a whole.
+/// The head of a request at the start of `bytes`, if it is complete.
 fn parse(bytes: &[u8]) -> Result<Option<Head>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    let length = match request.parse(bytes).context("a request is no HTTP")? {
+    let length = match request.parse(bytes).context("a request is not HTTP")? {
         httparse::Status::Complete(length) => length,
         httparse::Status::Partial => return Ok(None),
     };
@@ -180,7 +181,7 @@ fn parse(bytes: &[u8]) -> Result<Option<Head>> {
         None => Some(0),
         Some(text) => Some(
             text.parse()
-                .context("the length of a request is no number")?,
+                .context("the length of a request is not a number")?,
         ),
     };
     if body.is_some_and(|length| length > MAX_BODY) {
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
     use std::net::{Shutdown, TcpListener};
 
-    /// What a server reads of a client that sends `bytes` and then no more.
+    /// What a server reads from a client that sends `bytes` and then stops.
     fn requests(bytes: &[u8]) -> Result<Vec<Request>> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let mut client = TcpStream::connect(listener.local_addr()?)?;
@@ -251,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_requests_are_refused() {
         let endless = vec![b'a'; MAX_HEAD + 8192];
         let cases: [(&[u8], &str); 6] = [
-            (b"\x01\x02\r\n\r\n", "no HTTP"),
+            (b"\x01\x02\r\n\r\n", "not HTTP"),
             (b"GET /x HTTP/1.1\r\nHo", "ended in the head"),
             (&endless, "longer than"),
             (
@@ -267,7 +268,7 @@ mod tests {
             ),
             (
                 b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-                "longer than it says",
+                "longer than its length",
             ),
         ];
         for (bytes, message) in cases {

@@ -1,6 +1,6 @@
-//! Where requests come in: `POST /2015-03-31/functions/NAME/invocations`, the
-//! path of Lambda's own `Invoke`. Status and body are those of a function URL:
-//! 200 with the handler's result, 502 if it failed.
+//! The front end for requests: `POST /2015-03-31/functions/NAME/invocations`,
+//! the path of Lambda's own `Invoke`. Status and body are those of a function
+//! URL: 200 with the handler's result, 502 if it failed.
 
 use crate::function::{Function, Invocation, Reply};
 use crate::http::{Connection, Request};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::thread;
 
-/// All functions, and a number for each invocation.
+/// All functions, and the number of the next invocation.
 #[derive(Debug)]
 pub struct Front {
     functions: Vec<Arc<Function>>,
@@ -19,7 +19,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// The front of these functions.
+    /// Creates the front end of these functions.
     pub fn new(functions: Vec<Arc<Function>>) -> Self {
         Self {
             functions,
@@ -27,7 +27,7 @@ impl Front {
         }
     }
 
-    /// Serves requests, each connection by a thread, for ever.
+    /// Serves requests forever, with a thread per connection.
     pub fn listen(self: &Arc<Self>, listener: &TcpListener) {
         for stream in listener.incoming().flatten() {
             let front = Arc::clone(self);

@@ -1,5 +1,5 @@
 //! A small local Lambda: sandboxes that run AWS's unmodified runtime interface
-//! client, the Runtime API that they ask, and an address to invoke them at.
+//! client, their Runtime API, and an address to invoke them at.
 
 use anyhow::{ensure, Context, Result};
 use clap::Parser;
@@ -15,30 +15,30 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::Arc;
 use std::thread;
 
-/// A small local Lambda: starts sandboxes, hands requests to them over the
-/// Lambda Runtime API, and takes requests at
-/// http://127.0.0.1:PORT/2015-03-31/functions/NAME/invocations.
+/// A small local Lambda
 ///
-/// Each sandbox is told an address of its own on the loopback network in
-/// AWS_LAMBDA_RUNTIME_API, by which it is known, and its function in
-/// AWS_LAMBDA_FUNCTION_NAME. Runs until it is ended; the sandboxes end when they
-/// find it gone.
+/// Starts sandboxes, passes requests to them over the Lambda Runtime API, and
+/// accepts requests at
+/// http://127.0.0.1:PORT/2015-03-31/functions/NAME/invocations. Each sandbox
+/// gets its own loopback address in AWS_LAMBDA_RUNTIME_API, which identifies
+/// it, and its function in AWS_LAMBDA_FUNCTION_NAME. Runs until it is killed;
+/// the sandboxes then end, too.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Options {
     /// A function; may be repeated
     #[arg(long = "function", required = true, value_name = "NAME", value_parser = function_name)]
     functions: Vec<String>,
-    /// Sandboxes of each function
+    /// Number of sandboxes per function
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=254))]
     sandboxes: u8,
-    /// Port at 127.0.0.1 that requests are sent to
+    /// Port at 127.0.0.1 for requests
     #[arg(long, default_value_t = 9000, value_name = "PORT")]
     invoke_port: u16,
     /// Port of the Runtime API, at 127.0.F.S for sandbox S of function F
     #[arg(long, default_value_t = 9001, value_name = "PORT")]
     runtime_port: u16,
-    /// Send a hint to this Unix datagram socket before a sandbox gets an event
+    /// Unix datagram socket to send a hint to before a sandbox gets an event
     #[arg(long, value_name = "PATH")]
     hint_to: Option<PathBuf>,
     /// The program of a sandbox and its arguments
@@ -46,7 +46,7 @@ struct Options {
     command: Vec<String>,
 }
 
-/// A name that can stand in a path and in a hint.
+/// Parses a name that is valid in a path and in a hint.
 fn function_name(text: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
@@ -60,7 +60,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
         .with_context(|| format!("cannot listen at {address}; is another one running there?"))
 }
 
-/// Starts the API of a sandbox and its process; what ends it goes to `ends`.
+/// Starts the API of a sandbox and its process; errors that end it are sent to
+/// `ends`.
 fn start(runtime: Runtime, sandbox: Sandbox, ends: &Sender<anyhow::Error>) -> Result<()> {
     let listener = listen(sandbox.api)?;
     let function = Arc::clone(&runtime.function);
@@ -76,10 +77,7 @@ fn start(runtime: Runtime, sandbox: Sandbox, ends: &Sender<anyhow::Error>) -> Re
 }
 
 fn run(options: Options) -> Result<()> {
-    ensure!(
-        options.functions.len() < 255,
-        "there are more than 254 functions"
-    );
+    ensure!(options.functions.len() < 255, "more than 254 functions");
     let hints = options.hint_to.map(Hints::to).transpose()?.map(Arc::new);
     let front = listen((Ipv4Addr::LOCALHOST, options.invoke_port).into())?;
     let (ends, end) = channel();
@@ -103,7 +101,7 @@ fn run(options: Options) -> Result<()> {
         }
     }
     thread::spawn(move || Arc::new(Front::new(functions)).listen(&front));
-    // Sandboxes are kept for ever: only what is wrong with one ends this.
+    // Sandboxes are kept running forever; only an error ends this.
     Err(end.recv()?)
 }
 

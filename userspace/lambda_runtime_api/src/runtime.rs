@@ -1,5 +1,5 @@
-//! The Runtime API of one sandbox: it asks for its next event, which blocks
-//! until there is one, and posts what its handler makes of it.
+//! The Runtime API of one sandbox: the sandbox requests its next event, which
+//! blocks until there is one, and posts the handler's result.
 
 use crate::function::{Event, Function, Reply};
 use crate::hint::Hints;
@@ -12,26 +12,26 @@ use std::time::{Duration, SystemTime};
 
 const PREFIX: &str = "/2018-06-01/runtime/";
 
-/// How long a handler may take, which it is told: Lambda's longest.
+/// Maximum run time of a handler, as reported to it: Lambda's maximum.
 const DEADLINE: Duration = Duration::from_secs(900);
 
 /// The Runtime API of a sandbox.
 #[derive(Debug)]
 pub struct Runtime {
-    /// Whose sandbox it is.
+    /// The function of the sandbox.
     pub function: Arc<Function>,
     /// The sandbox's number.
     pub sandbox: usize,
-    /// Where hints go, if anybody wants them.
+    /// The destination of hints, if any.
     pub hints: Option<Arc<Hints>>,
 }
 
 impl Runtime {
-    /// Serves the sandbox, each of its connections by a thread, for ever.
+    /// Serves the sandbox forever, with a thread per connection.
     pub fn listen(self: &Arc<Self>, listener: &TcpListener) {
         for stream in listener.incoming().flatten() {
             let runtime = Arc::clone(self);
-            // That a sandbox has ended is seen by who has started it.
+            // The thread that started the sandbox sees its end.
             thread::spawn(move || runtime.serve(stream));
         }
     }
@@ -60,7 +60,8 @@ impl Runtime {
 
     fn hand_out(&self, connection: &mut Connection, event: &Event) -> Result<()> {
         let name = &self.function.name;
-        // First, so that it is there when the sandbox wakes up.
+        // Before the answer, so that the hint is there when the sandbox wakes
+        // up.
         if let Some(hints) = &self.hints {
             hints.send(event.pid, event.arrived_ns, name);
         }

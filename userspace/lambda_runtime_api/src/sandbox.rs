@@ -1,4 +1,4 @@
-//! Sandboxes: processes that are started, and started again when they end.
+//! Sandboxes: processes that are started, and restarted when they end.
 
 use crate::function::Function;
 use anyhow::{bail, Context, Result};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 pub struct Sandbox {
     /// Its number.
     pub number: usize,
-    /// Where its Runtime API is.
+    /// The address of its Runtime API.
     pub api: SocketAddr,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -20,12 +20,12 @@ impl Sandbox {
     /// Keeps a process of `function` running.
     ///
     /// # Errors
-    /// If it cannot be started, or ends without having asked for an event: the
-    /// next one would do no better.
+    /// If it cannot be started, or ends without having asked for an event,
+    /// since a restart would not help.
     pub fn keep(&self, function: &Function) -> Result<()> {
         let name = &function.name;
         let [program, arguments @ ..] = self.command.as_slice() else {
-            bail!("there is no command for the sandboxes");
+            bail!("no command for the sandboxes");
         };
         loop {
             // As Lambda sets them for a runtime.
@@ -44,7 +44,7 @@ impl Sandbox {
                 bail!("a sandbox of {name} ended before it asked for an event: {status}");
             }
             eprintln!(
-                "lambda_runtime_api: a sandbox of {name} has ended and is started again: {status}"
+                "lambda_runtime_api: a sandbox of {name} has ended and is restarted: {status}"
             );
         }
     }

@@ -1,5 +1,5 @@
-//! The program with sandboxes that do nothing: the test asks for their events
-//! in their place.
+//! The program with sandboxes that do nothing: the test requests their events
+//! itself.
 
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -29,7 +29,7 @@ impl Drop for Platform {
     }
 }
 
-/// A port that is free may be another's before it is used: one platform at a time.
+/// A free port may be taken before it is used, so run one platform at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static PORTS: Mutex<()> = Mutex::new(());
     PORTS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +38,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn free_ports() -> (u16, u16) {
     let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    // Both at a time, or they may be the same.
+    // Both at the same time, or they may be the same.
     let both = (bind(), bind());
     (port(&both.0), port(&both.1))
 }
@@ -144,7 +144,7 @@ fn next(peer: &mut BufReader<TcpStream>) -> (String, String) {
     (header(&head, "Lambda-Runtime-Aws-Request-Id"), body)
 }
 
-/// Posts what became of invocation `id`; the status of the answer.
+/// Posts the outcome of invocation `id`; returns the status of the answer.
 fn report(peer: &mut BufReader<TcpStream>, id: &str, kind: &str, body: &str) -> String {
     let path = format!("/2018-06-01/runtime/invocation/{id}/{kind}");
     peer.get_mut()
@@ -175,7 +175,7 @@ fn events_go_to_the_sandbox_and_results_come_back() {
 }
 
 #[test]
-fn an_event_of_a_sandbox_that_ends_is_answered_and_the_next_one_served() {
+fn the_event_of_a_dead_sandbox_is_answered_and_the_next_one_served() {
     let platform = Platform::start();
     let invocation = platform.invoke("{}");
     next(&mut platform.sandbox());
@@ -194,7 +194,7 @@ fn an_event_of_a_sandbox_that_ends_is_answered_and_the_next_one_served() {
 }
 
 #[test]
-fn sandboxes_that_cannot_start_end_it() {
+fn a_sandbox_that_cannot_start_ends_the_program() {
     let _alone = alone();
     for (command, message) in [
         ("false", "a sandbox of f ended before it asked for an event"),

@@ -9,7 +9,7 @@ use clap::{value_parser, Args};
 use sfs_hint::address::DEFAULT_PATH;
 use sfs_hint::{hints, Address, Client, Delivery, Form, Hint, MAX_DATAGRAM_BYTES};
 
-/// Greatest time in microseconds that fits into 64 bits of ns.
+/// Maximum time in microseconds that fits into 64 bits of ns.
 const MAX_US: u64 = u64::MAX / 1000;
 
 /// Longest wait for a listener that is behind. After that, hints that do not fit are dropped at
@@ -28,7 +28,7 @@ const EXPLAINED: u64 = 10;
 /// Tell a running scx_sfs that a process begins an invocation.
 #[derive(Debug, Args)]
 pub struct HintCommand {
-    /// Where scx_sfs listens, as its --hint-listen.
+    /// Address at which scx_sfs listens (its --hint-listen).
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_PATH)]
     pub to: Address,
 
@@ -41,7 +41,7 @@ pub struct HintCommand {
     pub pid: Option<i32>,
 
     /// When the request arrived, in microseconds of CLOCK_MONOTONIC or since
-    /// 1970; without it, now.
+    /// 1970; default: now.
     #[arg(long, value_name = "US", value_parser = value_parser!(u64).range(1..=MAX_US))]
     pub arrival_us: Option<u64>,
 
@@ -49,17 +49,18 @@ pub struct HintCommand {
     #[arg(long, value_name = "NAME", value_parser = parse_function)]
     pub function: Option<String>,
 
-    /// CPU time that the invocation will need, in microseconds, for experiments
+    /// CPU time that the invocation will need, in microseconds; for experiments
     /// with a scheduler that knows it.
     #[arg(long, value_name = "US", value_parser = value_parser!(u64).range(1..=MAX_US))]
     pub service_us: Option<u64>,
 
     /// When the process started, in clock ticks since boot (field 22 of
-    /// /proc/PID/stat): scx_sfs refuses the hint if the id is another process's by then.
+    /// /proc/PID/stat). scx_sfs refuses the hint if the id then belongs to
+    /// another process.
     #[arg(long, value_name = "TICKS", value_parser = value_parser!(u64).range(1..))]
     pub start: Option<u64>,
 
-    /// Send the lines of standard input, each in the text form of a hint.
+    /// Send the lines of standard input, each a hint in text form.
     #[arg(long, conflicts_with_all = ["pid", "arrival_us", "function", "service_us", "start"])]
     pub stdin: bool,
 
@@ -154,7 +155,7 @@ fn send_lines(input: &mut impl BufRead, sender: &mut Sender, rate: Option<u32>) 
     ));
     result?;
     if dropped + refused > 0 {
-        bail!("{} of the hints did not go out", dropped + refused);
+        bail!("{} hints were not sent", dropped + refused);
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ const FILE: &str = "/run/scx_sfs/history.json";
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// A longer file was not written by a loader.
+/// A longer file cannot come from a loader.
 const MOST_BYTES: u64 = 64 * 1024;
 
 /// Number of spans kept, the latest ones.
@@ -37,18 +37,18 @@ const MOST_SPANS: usize = SFS_MAX_SPANS as usize;
 /// Ejections count for this long.
 const WINDOW: Duration = Duration::from_secs(3600);
 
-/// After this many ejections within the window, the service gives up.
+/// Number of ejections within the window after which the service gives up.
 pub const MOST_EJECTIONS: usize = 3;
 
 /// Pauses of a service after the first and the second ejection within the window, counted from
 /// the ejection.
 const PAUSES: [Duration; MOST_EJECTIONS - 1] = [Duration::from_secs(10), Duration::from_secs(60)];
 
-/// A service away for no longer than this is being restarted or upgraded. Processes started
-/// meanwhile are functions as well.
+/// A service that is away for at most this long is being restarted or upgraded.
+/// Processes started meanwhile are functions, too.
 const BRIDGED: Duration = Duration::from_secs(300);
 
-/// Stands for an end that is not known.
+/// Represents an unknown end.
 const FOR_EVER: u64 = u64::MAX;
 
 /// How and when (ns of CLOCK_MONOTONIC) a scheduler ended.
@@ -92,7 +92,10 @@ impl History {
             Ok(Some(record)) if record.boot == boot => record,
             Ok(_) => fresh(),
             Err(error) => {
-                warn!("the history of schedulers before is of no use: {error:#}; processes from before are no functions");
+                warn!(
+                    "the history of earlier schedulers is unusable: {error:#}; existing \
+                     processes are not functions"
+                );
                 fresh()
             }
         };
@@ -194,7 +197,7 @@ impl History {
     fn save(&self) {
         if let Err(error) = self.try_save() {
             let file = self.file.display();
-            warn!("cannot write {file}: {error:#}; a restart will not find warm processes again");
+            warn!("cannot write {file}: {error:#}; a restart will not recognize warm processes");
         }
     }
 
@@ -235,7 +238,7 @@ fn read(file: &Path) -> Result<Option<Record>> {
         Err(error) => return Err(error).context("it cannot be opened"),
     };
     if !opened.metadata()?.is_file() {
-        bail!("it is no file");
+        bail!("it is not a regular file");
     }
     let mut bytes = Vec::new();
     opened.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
@@ -356,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_history_is_as_good_as_none() {
+    fn an_invalid_history_counts_as_none() {
         let folder = folder();
         let file = folder.path().join("history.json");
         let good = r#"{"boot":"other","spans":[{"from":1,"to":2}],"ejections":[1],"last":null}"#;

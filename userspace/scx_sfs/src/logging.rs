@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_name_is_in_it() {
+    fn a_message_is_one_line_whatever_names_it_contains() {
         for code in 0..=0xff_u8 {
             let name = char::from(code);
             let said = logged(false, || warn!("sandbox {name} of /f{name}"));

@@ -1,4 +1,4 @@
-//! Waiting for the scheduler before this one to be unloaded.
+//! Waiting for the previous scheduler to be unloaded.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +13,27 @@ use crate::signals::Signals;
 const LEAVING_LIMIT: Duration = Duration::from_secs(30);
 const LEAVING_STEP: Duration = Duration::from_millis(100);
 
-/// Waits until a scheduler that is being unloaded has gone. This takes long while processes
-/// fork without pause. Returns false if a stop was requested meanwhile.
+/// Waits until a scheduler that is being unloaded has gone. This takes long
+/// while processes fork continuously. Returns false if a stop was requested
+/// meanwhile.
 ///
 /// # Errors
 ///
-/// It does not go within the time limit.
+/// It is still there at the time limit.
 pub fn wait_until_gone(signals: &Signals) -> Result<bool> {
     if !preflight::is_unloading()? {
         return Ok(true);
     }
     warn!(
-        "waits for the scheduler before to be unloaded, {} s at most",
+        "waiting for the previous scheduler to be unloaded, {} s at most",
         LEAVING_LIMIT.as_secs()
     );
-    service::starting("waits for the scheduler before", LEAVING_LIMIT);
+    service::starting("waiting for the previous scheduler", LEAVING_LIMIT);
     let begin = Instant::now();
     while preflight::is_unloading()? {
         if begin.elapsed() >= LEAVING_LIMIT {
             bail!(
-                "the scheduler before is still being unloaded after {} s: look for processes \
+                "the previous scheduler is still being unloaded after {} s: look for processes \
                  that fork without pause, and try again",
                 LEAVING_LIMIT.as_secs()
             );

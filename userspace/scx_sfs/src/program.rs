@@ -86,7 +86,7 @@ fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     if let Some(interval) = options.stats {
         std::thread::spawn(move || {
             if let Err(error) = sfs_statistics::monitor(interval, |why| debug!("{why}")) {
-                warn!("no more statistics are printed: {error:#}");
+                warn!("statistics are no longer printed: {error:#}");
             }
         });
     }
@@ -140,8 +140,8 @@ fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failur
             note(&format!("{NAME}: {why:#}"));
         }
         error!(
-            "the kernel has ejected scx_sfs {ejections} times within an hour: the service is left \
-             stopped; find the cause (docs/runbook.md) before you start it again"
+            "the kernel has ejected scx_sfs {ejections} times within an hour: the service \
+             stays stopped; find the cause (docs/runbook.md) before you start it again"
         );
         return failure(Status::GivenUp, None);
     }
@@ -149,7 +149,7 @@ fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failur
         (Ok(()), Status::Stopped) => Ok(()),
         (Ok(()), Status::Unloaded) => failure(
             Status::Unloaded,
-            Some(anyhow!("somebody else has unloaded the scheduler")),
+            Some(anyhow!("another program has unloaded the scheduler")),
         ),
         (result, status) => failure(status, result.err()),
     }
@@ -164,11 +164,11 @@ fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
         return Ok(true);
     }
     warn!(
-        "the kernel has ejected scx_sfs {} times within the hour: waits {} s before it loads",
+        "the kernel has ejected scx_sfs {} times within the hour: waiting {} s before loading",
         history.ejections(now),
         pause.as_secs()
     );
-    service::starting("waits after an ejection", pause);
+    service::starting("waiting after an ejection", pause);
     Ok(!signals.wait(pause)?)
 }
 

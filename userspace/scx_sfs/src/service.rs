@@ -52,7 +52,7 @@ pub fn starting(why: &str, longer: Duration) {
 /// A failure is not an error: the manager may be restarting.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        debug!("the service manager cannot be told: {error}");
+        debug!("cannot notify the service manager: {error}");
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_once_and_looked_at_soon() {
+    fn a_problem_is_reported_once_and_checked_again_soon() {
         let mut watchdog = Watchdog::new(Duration::from_secs(60));
         let wrong = || Err("wrong".to_owned());
         assert_eq!(watchdog.keep_alive(wrong()), Some("wrong".to_owned()));

@@ -28,7 +28,7 @@ impl Signals {
         set.add(Signal::SIGTERM);
         set.thread_block().context("cannot block signals")?;
         let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-            .context("cannot make a descriptor for signals")?;
+            .context("cannot create a descriptor for signals")?;
         Ok(Self { fd })
     }
 

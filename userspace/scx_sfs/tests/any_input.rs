@@ -1,5 +1,5 @@
-//! Any input is taken or refused in words: what the fuzz targets check, on random bytes, and
-//! on what they have begun with.
+//! Any input is accepted or refused with a message: the checks of the fuzz
+//! targets, on random bytes and on their seeds.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-/// Checks what is in the folder of a fuzz target's corpus.
+/// Checks the seeds of a fuzz target.
 fn check_corpus(target: &str, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fuzz/corpus")
@@ -18,11 +18,11 @@ fn check_corpus(target: &str, check: fn(&[u8])) {
         check(&fs::read(entry.unwrap().path()).unwrap());
         seen += 1;
     }
-    assert!(seen >= 3, "{target} begins with {seen} files");
+    assert!(seen >= 3, "{target} has {seen} seeds");
 }
 
 #[test]
-fn what_the_fuzz_targets_begin_with() {
+fn seeds_of_the_fuzz_targets() {
     check_corpus("exit_text", common::check_exit_text);
     check_corpus("statistics", common::check_statistics);
     check_corpus("options", common::check_options);

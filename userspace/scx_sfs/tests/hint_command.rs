@@ -1,4 +1,4 @@
-//! `scx_sfs hint` as a user calls it, with a socket in place of the scheduler.
+//! `scx_sfs hint` as a user runs it, with a socket in place of the scheduler.
 
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
@@ -117,7 +117,7 @@ fn bad_lines_are_named_and_the_others_sent() {
 }
 
 #[test]
-fn a_listener_that_does_not_read_is_given_up() {
+fn a_listener_that_does_not_read_is_abandoned() {
     let bench = Bench::new();
     let lines = "1\n".repeat(2000);
     let output = bench.hint(&["--stdin"], &lines);
@@ -131,7 +131,7 @@ fn a_listener_that_does_not_read_is_given_up() {
 }
 
 #[test]
-fn nobody_there_is_one_clear_sentence() {
+fn a_missing_listener_is_one_clear_sentence() {
     let output = hint(&["--to", "/no/such/socket", "12"], "");
     assert_eq!(output.status.code(), Some(1));
     let said = said(&output);
@@ -142,7 +142,7 @@ fn nobody_there_is_one_clear_sentence() {
 }
 
 #[test]
-fn help_and_completions_know_it() {
+fn help_and_completions_include_it() {
     let scx_sfs = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_scx_sfs"))
             .args(arguments)

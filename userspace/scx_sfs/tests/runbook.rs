@@ -1,5 +1,5 @@
-//! docs/runbook.md has a line for each message, each statistic and each exit status: those
-//! of the sources.
+//! docs/runbook.md has a line for each message, each statistic and each exit
+//! status in the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use scx_sfs::logging::CRATES;
 use sfs_statistics::Metrics;
 
-/// Macros whose text people get to read in the log, or as the program's last words.
+/// Macros whose text goes to the log, or to standard error at the end.
 const MACROS: [&str; 5] = ["warn!(", "error!(", "info!(", "bail!(", "anyhow!("];
 
-/// What goes to clients only, not into the log.
+/// Sources whose text goes to clients only.
 const CLIENTS: [&str; 2] = ["hint_command.rs", "sfs_statistics/src/requests.rs"];
 
 fn root() -> PathBuf {
@@ -21,7 +21,7 @@ fn runbook() -> String {
     fs::read_to_string(root().join("docs/runbook.md")).unwrap()
 }
 
-/// All sources of the loader, without their tests.
+/// All sources of the loader, without tests.
 fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -35,8 +35,8 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Returns the string literal at the start of `code`, behind blanks, as it is printed, with
-/// `…` for each placeholder.
+/// Returns the string literal at the start of `code`, after blanks, as it is
+/// printed, with `…` for each placeholder.
 fn literal(code: &str) -> Option<String> {
     let mut rest = code.trim_start().strip_prefix('"')?.chars();
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn each_message_has_a_line() {
     assert!(messages.len() > 40, "only {} were found", messages.len());
     let mut missing = Vec::new();
     for (path, text) in messages {
-        // A text that another function makes is a literal there, or none.
+        // A text made by another function is a literal there, or none.
         if text == "…" {
             continue;
         }
@@ -151,7 +151,8 @@ fn each_exit_status_has_a_line_and_the_unit_agrees() {
     }
 }
 
-/// A crate with messages that `CRATES` leaves out would be silent, and not compared.
+/// `CRATES` must contain each crate with messages; others would be silent, and
+/// not compared.
 #[test]
 fn each_crate_with_messages_is_compared() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");

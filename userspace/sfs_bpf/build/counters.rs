@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-/// Returns a macro that hands the list to another one: for each published counter its field
-/// in the statistics, its number in the bindings, and its description.
+/// Returns a macro that passes the list to another one: for each published
+/// counter its field in the statistics, its number in the bindings, and its
+/// description.
 ///
 /// # Errors
 ///
-/// A line is no counter, or there is none: a sentence about it.
+/// A line is not a counter, or there is none: a sentence about it.
 pub fn to_macro(header: &str) -> Result<String, String> {
     let (_, list) = header
         .split_once("#define SFS_COUNTERS(PUBLISHED, INTERNAL) \\\n")
@@ -20,7 +21,7 @@ pub fn to_macro(header: &str) -> Result<String, String> {
             let number = format!("sfs_counter_SFS_{name}");
             let _ = writeln!(entries, "            {field} = {number}: \"{text}\",");
         } else if !line.starts_with("INTERNAL(") {
-            return Err(format!("this is no line of a counter: {line}"));
+            return Err(format!("this line is not a counter: {line}"));
         }
     }
     if entries.is_empty() {

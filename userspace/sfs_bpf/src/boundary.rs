@@ -26,9 +26,9 @@ use crate::preflight::may_read_types_of_modules;
 pub enum Unit {
     /// A process with all its threads.
     Process,
-    /// A sandbox: everything in a cgroup that --cgroup names, and below it.
+    /// A sandbox: all tasks in a cgroup that --cgroup names, and below it.
     Cgroup,
-    /// Each thread by itself, as the virtual CPUs of microVMs need it.
+    /// Each thread by itself, for the virtual CPUs of microVMs.
     Thread,
 }
 
@@ -37,28 +37,29 @@ pub enum Unit {
 pub enum Boundary {
     /// A process starts.
     Fork,
-    /// A process becomes another program.
+    /// A process executes another program.
     Exec,
     /// accept() returns a connection, as in a warm sandbox that serves requests.
     Accept,
-    /// A receive returns data that was waited for, as in a runtime that pulls its
-    /// next request.
+    /// A receive returns data after waiting for it, as in a runtime that pulls
+    /// its next request.
     Receive,
-    /// The platform says so (--hint-listen).
+    /// The platform sends a hint (--hint-listen).
     Hint,
-    /// A unit wakes up that has slept for --idle-boundary-ms.
+    /// A unit wakes up after sleeping for --idle-boundary-ms.
     Idle,
 }
 
 /// How functions are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Identity {
-    /// The name of the program and that of its parent's.
+    /// The names of the program and of its parent process.
     Comm,
-    /// The sandbox's cgroup: what --cgroup has as {function}, otherwise its path
-    /// without a number at the end (resize-7 is a sandbox of resize).
+    /// The sandbox's cgroup: the part that --cgroup has as {function},
+    /// otherwise its path without a trailing number (resize-7 is a sandbox of
+    /// resize).
     Cgroup,
-    /// The path of the cgroup above the sandbox's.
+    /// The path of the sandbox's parent cgroup.
     Parent,
 }
 
@@ -123,7 +124,7 @@ const PLACES: [Place; 6] = [
         boundary: Boundary::Exec,
         name: "btf_trace_sched_process_exec",
         module: None,
-        unseen: "that a process becomes another program",
+        unseen: "processes that execute another program",
     },
     Place {
         programs: &["enter_inet_accept", "leave_inet_accept"],
@@ -144,21 +145,21 @@ const PLACES: [Place; 6] = [
         boundary: Boundary::Receive,
         name: "inet_recvmsg",
         module: None,
-        unseen: "what is received over IPv4",
+        unseen: "data received over IPv4",
     },
     Place {
         programs: &["leave_inet6_recvmsg"],
         boundary: Boundary::Receive,
         name: "inet6_recvmsg",
         module: Some("ipv6"),
-        unseen: "what is received over IPv6",
+        unseen: "data received over IPv6",
     },
     Place {
         programs: &["leave_unix_stream_recvmsg"],
         boundary: Boundary::Receive,
         name: "unix_stream_recvmsg",
         module: Some("unix"),
-        unseen: "what is received from Unix sockets",
+        unseen: "data received from Unix sockets",
     },
 ];
 
@@ -227,10 +228,7 @@ pub fn attach(skel: &mut BpfSkel<'_>) -> Vec<Link> {
         };
         match program.attach() {
             Ok(link) => links.push(link),
-            Err(error) => place.say_missing(&format!(
-                "{} is not to be attached to ({error})",
-                place.name
-            )),
+            Err(error) => place.say_missing(&format!("cannot attach to {} ({error})", place.name)),
         }
     }
     links

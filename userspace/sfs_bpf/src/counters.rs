@@ -19,7 +19,7 @@ impl LastRead {
     pub fn keep(&mut self, read: Result<Vec<sfs_stats>>) -> &[sfs_stats] {
         match read {
             Ok(per_cpu) => self.per_cpu = per_cpu,
-            Err(error) => warn!("{error:#}; the statistics are those of before"),
+            Err(error) => warn!("{error:#}; the statistics are the previous ones"),
         }
         &self.per_cpu
     }

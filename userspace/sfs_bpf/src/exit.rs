@@ -31,10 +31,10 @@ pub enum Status {
 
 /// Description of the statuses in --help.
 pub const HELP: &str = "\
-Exit status: 0 stopped as asked; 1 cannot load or serve, a sentence says why; 2 wrong options; \
-3 ejected by the kernel's watchdog, as a task has not run for 30 s; 4 ejected for another error; \
-5 ended by SysRq-S; 6 unloaded by somebody else; 7 ejected three times within an hour; 8 another \
-sched_ext scheduler is loaded.";
+Exit status: 0 stopped on request; 1 cannot load or serve, a sentence says why; 2 wrong options; \
+3 ejected by the kernel's watchdog, since a task has not run for 30 s; 4 ejected for another \
+error; 5 ended by SysRq-S; 6 unloaded by another program; 7 ejected three times within an hour; \
+8 another sched_ext scheduler is loaded.";
 
 /// How a scheduler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_all_of_them() {
+    fn the_help_lists_all_statuses() {
         for status in [
             Status::Stopped,
             Status::Failed,

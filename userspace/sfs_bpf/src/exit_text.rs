@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_those_of_other_schedulers() {
+    fn the_text_is_that_of_other_schedulers() {
         let expected = "EXIT: runnable task stall (worker[7] failed to run for 30.5s) on CPU 3";
         assert_eq!(said_of(b"worker"), expected);
     }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_reason_is_no_reason_to_fail() {
+    fn a_missing_reason_is_tolerated() {
         let nothing = RawExit {
             kind: 0,
             code: None,

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_that_are_overwritten_are_left_out() {
+    fn overwritten_arrivals_are_left_out() {
         let slots = u64::from(SFS_IAT_SLOTS);
         // Slot 0 has been written a second time, slot 1 a third time.
         let mut map = map_of(|slot| sfs_arrival {

@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 use tracing::warn;
 
-/// Sandboxes that wait for others to go, with their functions. Meanwhile their tasks are not
-/// functions and run in FAIR.
+/// Sandboxes that wait until others are gone, with their functions. Meanwhile
+/// their tasks are not functions and run in FAIR.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     waiting: BTreeMap<u64, u64>,
@@ -20,8 +20,8 @@ impl LeftOut {
         if !self.complained {
             self.complained = true;
             warn!(
-                "no room for another sandbox ({error}): what runs there is no function until \
-                 others are gone; --max-sandboxes makes more room"
+                "no room for another sandbox ({error}): its tasks are not functions until \
+                 other sandboxes are gone; --max-sandboxes makes more room"
             );
         }
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_left_out_wait_for_their_turn() {
+    fn left_out_sandboxes_wait_for_their_turn() {
         let mut left_out = LeftOut::default();
         left_out.add(7, 70, &"full");
         left_out.add(5, 50, &"full");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_is_told_of_once() {
+    fn a_shortage_is_logged_once() {
         let mut left_out = LeftOut::default();
         left_out.add(1, 1, &"full");
         left_out.remove(2);

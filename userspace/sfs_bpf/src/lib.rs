@@ -1,6 +1,7 @@
-//! The kernel half as Rust sees it: builds it from `scheds/sfs_bpf`, checks that this kernel can
-//! run it, loads and tunes it, passes hints, sandboxes and ranks to it, and reads its arrivals,
-//! counters and end. It decides nothing: the loader (`scx_sfs`) calls it.
+//! The kernel half as seen from Rust: builds it from `scheds/sfs_bpf`, checks
+//! that this kernel can run it, loads and tunes it, passes hints, sandboxes and
+//! ranks to it, and reads its arrivals, counters and end. It decides nothing:
+//! the loader (`scx_sfs`) calls it.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -14,7 +15,7 @@
 //! | [`bpf_intf`], [`bpf_skel`] | generated: types of `intf.h`, and the skeleton |
 #![allow(
     clippy::len_without_is_empty,
-    reason = "the modules are public for the loader, not an interface for others"
+    reason = "the modules are public for the loader only"
 )]
 
 use scx_utils::build_id;

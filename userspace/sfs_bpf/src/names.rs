@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_is_forgotten_first() {
+    fn unused_names_are_forgotten_first() {
         let mut names = Names::default();
         let resize = names.number("resize");
         let crop = names.number("crop");

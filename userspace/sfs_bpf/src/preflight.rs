@@ -181,14 +181,14 @@ pub fn warn_of_limits(partial: bool) {
     // A deadline server reserves a part of each CPU for sched_ext.
     if matches!(compat::struct_has_field("rq", "ext_server"), Ok(false)) {
         info!(
-            "this kernel keeps no CPU time for sched_ext tasks (7.0 and later do): after 30 s of \
-             real-time work on every CPU it ends scx_sfs"
+            "this kernel reserves no CPU time for sched_ext tasks (7.0 and later do): after 30 \
+             s of real-time work on every CPU it ends scx_sfs"
         );
     }
     match cpus_in(NOHZ_FULL) {
         Some(cpus) if !partial => warn!(
-            "nohz_full={cpus} has no effect on tasks of scx_sfs, the tick goes on: leave tasks \
-             that must not have it to the fair scheduler (--partial)"
+            "nohz_full={cpus} has no effect on tasks of scx_sfs, the tick continues: leave \
+             tasks that must run without it to the fair scheduler (--partial)"
         ),
         _ => {}
     }

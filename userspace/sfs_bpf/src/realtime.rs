@@ -15,7 +15,10 @@ impl RealTime {
         match set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1) {
             Ok(()) => Some(Self(())),
             Err(error) => {
-                debug!("goes on at the usual priority, as a real-time one is refused: {error}");
+                debug!(
+                    "continues at normal priority, since real-time priority is refused: \
+                     {error}"
+                );
                 None
             }
         }
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn comes_back_to_the_usual_policy() {
+    fn returns_to_the_normal_policy() {
         let first = RealTime::enter();
         let expected = if first.is_some() {
             libc::SCHED_FIFO

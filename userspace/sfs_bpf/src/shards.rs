@@ -71,7 +71,7 @@ pub fn partition(wanted: Shards) -> Result<Partition> {
     let mut places = match (Topology::new(), wanted) {
         (Ok(topology), _) => places_of(&topology),
         (Err(error), Shards::Auto) => {
-            warn!("FILTER is one queue, as the machine's topology cannot be read: {error:#}");
+            warn!("FILTER is one queue, since the machine's topology cannot be read: {error:#}");
             return Ok(assign(&[]));
         }
         (Err(error), Shards::Number(_)) => {
@@ -85,7 +85,8 @@ pub fn partition(wanted: Shards) -> Result<Partition> {
         if number > places.len() {
             // Not an error: CPUs may have gone offline, and scheduling must go on.
             warn!(
-                "--filter-shards {number} is more than the {} CPUs that are online: one shard for each",
+                "--filter-shards {number} exceeds the number of online CPUs, {}: one shard per \
+                 CPU",
                 places.len()
             );
         }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_have_a_queue_for_each_cache() {
+    fn large_machines_have_a_queue_for_each_cache() {
         assert_eq!(sizes(&machine(2, 6, 16), Shards::Auto), [16; 12]);
         assert_eq!(sizes(&machine(2, 1, 48), Shards::Auto), [48, 48]);
     }
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_shards_than_cpus() {
+    fn there_are_at_most_as_many_shards_as_cpus() {
         assert_eq!(sizes(&machine(1, 1, 4), Shards::Number(5)), [1; 4]);
     }
 

@@ -1,5 +1,5 @@
-//! What the build script reads: it takes what is written as it is used to, and fails
-//! otherwise rather than to leave something out.
+//! The parsers of the build script accept the known form, and fail on any other
+//! instead of leaving something out.
 
 #[path = "../build/bindings.rs"]
 mod bindings;
@@ -14,7 +14,7 @@ fn header(lines: &str) -> String {
 }
 
 #[test]
-fn counters_are_listed_as_they_stand() {
+fn counters_are_listed_in_order() {
     let lines = "\tPUBLISHED(IN_DEBT, \"Times\") \\\n\tINTERNAL(NS) /* a sum */ \\\n\t\
                  PUBLISHED(MOVED, \"Tasks (all)\")";
     let list = to_macro(&header(lines)).unwrap();
@@ -24,7 +24,7 @@ fn counters_are_listed_as_they_stand() {
 }
 
 #[test]
-fn a_line_that_is_no_counter_fails_the_build() {
+fn a_line_that_is_not_a_counter_fails_the_build() {
     for lines in [
         "",
         "\tINTERNAL(NS)",
@@ -40,7 +40,7 @@ fn a_line_that_is_no_counter_fails_the_build() {
 }
 
 #[test]
-fn all_structs_get_conversions_or_none() {
+fn either_all_structs_get_conversions_or_none() {
     let one = "#[repr(C)]\n#[derive(Debug, Copy, Clone)]\npub struct sfs_span {}\n";
     let with = with_conversions(one).unwrap();
     assert!(with.contains("::zerocopy::IntoBytes") && with.ends_with(one));

@@ -1,4 +1,5 @@
-//! What stands in `intf.h` and in `sfs_policy`, which knows nothing of that file, is the same.
+//! `intf.h` and `sfs_policy`, which does not know that file, have the same
+//! constants.
 
 use sfs_bpf::bpf_intf::{
     SFS_BUCKETS, SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_IAT_WINDOW, SFS_DEFAULT_SLICE_NS,
@@ -9,7 +10,7 @@ use sfs_policy::learn::buckets::BUCKETS;
 use sfs_policy::learn::LearnConfig;
 
 #[test]
-fn defaults_are_those_of_the_policy() {
+fn defaults_agree_with_the_policy() {
     assert_eq!(
         u64::from(SFS_DEFAULT_SLICE_NS),
         defaults::INITIAL_SLICE_NS,
@@ -21,7 +22,7 @@ fn defaults_are_those_of_the_policy() {
 }
 
 #[test]
-fn rank_tables_are_those_of_the_policy() {
+fn rank_tables_agree_with_the_policy() {
     assert_eq!(SFS_BUCKETS as usize, BUCKETS);
     assert_eq!(SFS_RANK_TABLES, u32::from(defaults::TABLES));
     assert_eq!(LearnConfig::default().tables, defaults::TABLES);

@@ -1,11 +1,12 @@
-//! The cgroups of this machine, as files: which are sandboxes of functions, and which have a quota
-//! that nobody would enforce. It knows nothing of the kernel half.
+//! The cgroups of this machine, as files: which are sandboxes of functions, and
+//! which have a quota that would not be enforced. It knows nothing of the
+//! kernel half.
 //!
 //! | module | purpose |
 //! |---|---|
 //! | `pattern` | `--cgroup`: patterns for the paths of sandboxes |
 //! | `sandboxes` | reports sandboxes that appear and vanish |
-//! | [`quota`] | quotas that nobody would enforce |
+//! | [`quota`] | quotas that would not be enforced |
 #![allow(
     clippy::len_without_is_empty,
     reason = "the loader asks for the number of sandboxes only"

@@ -78,7 +78,7 @@ impl SandboxPattern {
         let mut components = Vec::new();
         for part in below.split('/').filter(|part| !part.is_empty()) {
             if part == "." || part == ".." || part.contains("**") {
-                return Err(format!("`{part}` is no name of a cgroup"));
+                return Err(format!("`{part}` is not the name of a cgroup"));
             }
             components.push(Component::parse(part)?);
         }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_that_platforms_use_are_matched() {
+    fn the_names_of_platforms_are_matched() {
         // OpenLambda's worker, Kubernetes with the systemd and cgroupfs drivers (containerd,
         // CRI-O), Docker with both, Firecracker's jailer.
         for (pattern, path) in [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_tells_its_function() {
+    fn a_path_names_the_function() {
         for (pattern, path, function) in [
             ("faasbench/*", "faasbench/f07-12", "faasbench/f07"),
             ("faasbench/*", "faasbench/f07", "faasbench/f07"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         for text in [
             "{function}{function}",
             "",
@@ -197,7 +197,7 @@ mod tests {
             "a/../b",
             "a/[b",
         ] {
-            assert!(SandboxPattern::parse(text).is_err(), "{text} was taken");
+            assert!(SandboxPattern::parse(text).is_err(), "{text} was accepted");
         }
     }
 }

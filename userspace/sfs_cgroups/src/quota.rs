@@ -1,6 +1,7 @@
-//! Quotas of cgroups (`cpu.max`) that nobody would enforce: on a kernel that does not report
-//! them to a scheduler, and in a group for which the kernel half has no room. In these cases
-//! scx_sfs does not schedule, since the kernel's own scheduler enforces them.
+//! Quotas of cgroups (`cpu.max`) that would not be enforced: on a kernel that
+//! does not report them to a scheduler, and in a group for which the kernel
+//! half has no room. In these cases scx_sfs does not schedule, since the
+//! kernel's own scheduler enforces them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::{folders_in, CGROUP_ROOT};
 /// enforced for this long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Checks for quotas that nobody enforces.
+/// Checks for quotas that are not enforced.
 #[derive(Debug)]
 pub struct QuotaWatch {
     /// Version of the running kernel, for the message.
@@ -60,9 +61,9 @@ impl QuotaWatch {
         self.looked_at = Instant::now();
         if let Some(group) = limited {
             bail!(
-                "the cgroup {} has a quota (cpu.max), which scx_sfs cannot keep on this kernel \
-                 ({}): boot one of version 6.17 or later, or take the quota away; with \
-                 --ignore-quotas it may use the whole machine",
+                "the cgroup {} has a quota (cpu.max), which scx_sfs cannot enforce on this \
+                 kernel ({}): boot one of version 6.17 or later, or remove the quota; with \
+                 --ignore-quotas the cgroup may use the whole machine",
                 group.escape_debug(),
                 self.kernel
             );
@@ -87,8 +88,8 @@ pub fn check_room(most: u32) -> Result<()> {
         .count();
     if groups > most as usize {
         bail!(
-            "there are {groups} cgroups with a weight and a quota, and room for {most}: give \
-             --max-cgroups a larger number"
+            "there are {groups} cgroups with a weight and a quota, but room for {most} only: \
+             increase --max-cgroups"
         );
     }
     Ok(())
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_none_where_there_is_none() {
+    fn finds_no_quota_in_a_tree_without_quotas() {
         let root = tree(&[("a/cpu.max", "max 100000\n"), ("b/cpu.stat", "0\n")]);
         assert_eq!(first_with_quota(root.path()), None);
         assert_eq!(first_with_quota(&root.path().join("gone")), None);

@@ -111,13 +111,13 @@ impl Sandboxes {
     fn complain(&mut self, error: &anyhow::Error) {
         if !self.complained {
             self.complained = true;
-            warn!("{error:#}; sandboxes there are not seen, nor in others like it");
+            warn!("{error:#}; sandboxes there and in similar places are not seen");
         }
     }
 
     fn take(&mut self, event: &InotifyEvent, changes: &mut Vec<Change>) -> Result<()> {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-            warn!("too many cgroups changed at once: looking through all of them");
+            warn!("too many cgroups changed at once: scanning all of them");
             return self.start_over(changes);
         }
         if event.mask.contains(AddWatchFlags::IN_IGNORED) {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn sandboxes_that_are_there_are_found() {
+    fn existing_sandboxes_are_found() {
         let root = hierarchy();
         fs::create_dir_all(root.path().join("f/a/inner")).unwrap();
         fs::create_dir_all(root.path().join("other/b")).unwrap();
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_hierarchy_it_says_so() {
+    fn a_missing_hierarchy_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let error = Sandboxes::watch(root.path(), patterns(&["f/*"]), false).map(|_| ());
         assert!(error.unwrap_err().to_string().contains("cgroup v2"));

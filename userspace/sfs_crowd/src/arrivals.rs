@@ -16,8 +16,8 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// CPU time of each thread.
 const BURST: Duration = Duration::from_micros(1);
 
-/// Limit of threads at a time: a machine that is too slow gets fewer per second, not ever more
-/// at a time.
+/// Maximum number of threads at a time: a machine that is too slow starts fewer
+/// per second, instead of ever more at a time.
 const MOST: u64 = 1000;
 
 /// Starts `rate` threads a second for `seconds`, of `functions` names in turn.

@@ -21,7 +21,7 @@ use crate::system::{now, sleep_until};
 /// A window: long enough for some calls, and short enough to contain no switch of the emulator.
 const WINDOW: Duration = Duration::from_micros(200);
 
-/// Switches the kernel's statistics on.
+/// Switch of the kernel's statistics.
 const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
 /// Prints the cost of the programs whose names begin with `prefix`, over `seconds`.
@@ -32,7 +32,7 @@ const SWITCH: &str = "/proc/sys/kernel/bpf_stats_enabled";
 pub fn run(prefix: &str, seconds: u32) -> Result<()> {
     fs::write(SWITCH, "1").with_context(|| format!("cannot write {SWITCH}"))?;
     let mut programs = find(prefix)?;
-    ensure!(!programs.is_empty(), "no BPF program has a name {prefix}*");
+    ensure!(!programs.is_empty(), "no BPF program is called {prefix}*");
     let end = now() + Duration::from_secs(seconds.into());
     let mut next = now();
     while next < end {
@@ -146,7 +146,7 @@ fn info_of(fd: &OwnedFd) -> Result<bpf_prog_info> {
     let error = unsafe { bpf_obj_get_info_by_fd(fd.as_raw_fd(), place, &raw mut length) };
     ensure!(
         error == 0,
-        "cannot read about a BPF program: {}",
+        "cannot get information about a BPF program: {}",
         io::Error::last_os_error()
     );
     Ok(info)

@@ -1,8 +1,8 @@
-//! Crowds of tasks that keep a machine in a state to measure: queues of a given length, many
-//! sleepers, arrivals at a rate, groups that exchange messages, rings that pass a token,
-//! clients and servers; and the cost of BPF programs meanwhile. This crate is that load
-//! program alone, for `make overhead`, `make parity` and `tests/stress`; it runs as root in a
-//! virtual machine.
+//! Crowds of tasks that keep a machine in a state to measure: queues of a given
+//! length, many sleepers, arrivals at a rate, groups that exchange messages,
+//! rings that pass a token, clients and servers; and the cost of BPF programs
+//! meanwhile. This crate is only that load program, for `make overhead`, `make
+//! parity` and `tests/stress`; it runs as root in a virtual machine.
 
 mod arrivals;
 mod costs;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::system::{now, ready, sleep_until, spawn};
 
-/// Starts `tasks` threads that sleep for ever.
+/// Starts `tasks` threads that sleep forever.
 ///
 /// # Errors
 ///

@@ -65,7 +65,7 @@ fn read(clock: ClockId) -> Duration {
     clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Prints "ready" and sleeps for ever.
+/// Prints "ready" and sleeps forever.
 ///
 /// # Errors
 ///

@@ -57,8 +57,8 @@ fn short_ends_within_credit(bench: &Bench) -> Result<()> {
     let mut shorts = Vec::new();
     for _ in 0..10 {
         let mut short = Process::burner(ms(10))?;
-        // This process is older than the scheduler and so treated as a daemon: each of its
-        // checks of the short process would preempt a running task.
+        // This process is older than the scheduler and is treated as a daemon:
+        // each of its checks of the short process would preempt a running task.
         sleep(ms(30));
         short.wait()?;
         shorts.push(short);

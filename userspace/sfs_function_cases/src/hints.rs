@@ -62,8 +62,8 @@ fn hint(bench: &Bench, pid: Pid, more: &[&str]) -> Result<()> {
 
 fn hint_takes_effect_before_the_next_dispatch(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    // With CPUs emulated in turn, the hint's sender takes longer the more CPUs are busy. It
-    // should not be demoted.
+    // Because CPUs are emulated in turn, the hint's sender takes longer the
+    // more CPUs are busy. It should not be demoted.
     let slice = ms(40).max(ms(10) * u32::try_from(bench.cpus())?);
     let scheduler = bench.load(&format!(
         "--slice-us {} --no-overload --hint-listen {SOCKET}",
@@ -116,7 +116,7 @@ fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
         stats.hints_foreign == 1
     })?;
 
-    // A request of long ago, right after boot, cannot be for a new process.
+    // A request long ago, shortly after boot, cannot be for a new process.
     sleep_until(COLD_START + ms(1000));
     let other = Process::spawn(|_| sleep(ms(3000)))?;
     sleep(ms(50));
@@ -159,7 +159,10 @@ fn hints_of_strangers_are_denied(bench: &Bench) -> Result<()> {
         ensure!(is_taken == taken, "user {uid}: {stats:?}");
     }
     let log = scheduler.log();
-    ensure!(log.contains("of user 1000"), "there is no warning: {log}");
+    ensure!(
+        log.contains("of user 1000"),
+        "the warning is missing: {log}"
+    );
     drop(senders);
     scheduler.finish()
 }
@@ -181,7 +184,7 @@ fn flood_of_hints_costs_less_than_a_cpu(bench: &Bench) -> Result<()> {
         .collect::<Result<_>>()?;
     sleep(ms(200));
     let before = (scheduler.cpu_time()?, now());
-    // A real-time process of its own, so that nothing delays it.
+    // In a separate real-time process, so that nothing delays it.
     let mut sender = Process::spawn(|report| {
         let sent = as_real_time(|| send_flood(&sandboxes, MILLISECONDS));
         report.value.store(sent.unwrap_or(0), Relaxed);

@@ -73,8 +73,9 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     let mut longest = Duration::ZERO;
     // Enough for each way to lose a claim of a CPU.
     for _ in 0..60 {
-        // The case runs in FAIR, which has 4 ms of every 50 here. If these end during the
-        // fork, the fork continues 50 ms later, and the short process has not yet arrived.
+        // The case runs in FAIR, which has 4 ms of every 50 here. If these end
+        // during the fork, the fork continues 50 ms later, and the short
+        // process has not arrived yet.
         let mut short = as_real_time(|| Process::burner(ms(5)))?;
         short.wait()?;
         longest = longest.max(short.turnaround());
@@ -96,8 +97,8 @@ fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
     let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
     let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
     let mut serve = |name: &str, demand| named(&mut client, name, demand);
-    // Just enough for ranks: the last ones are too few to wake the loader up. Statistics are
-    // read all the time while it should look by itself.
+    // Just enough for ranks: the last ones are too few to wake the loader up.
+    // Statistics are read continuously while it should check by itself.
     for _ in 0..51 {
         let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
         wait_for_all(&mut both)?;
@@ -161,8 +162,9 @@ fn learned_starves_nobody(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// An attack: a long process is queued under little load, and so with an early expected end;
-/// then short processes arrive without end, each of which ranks before it.
+/// An attack: a long process is queued under little load, and so with an early
+/// expected end; then short processes keep arriving, each of which ranks before
+/// it.
 fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;

@@ -31,7 +31,8 @@ pub const CASES: &[Case] = &[
 /// Makes a burst that is an overload at S = 10 ms; returns it with the statistics in
 /// fair-only mode.
 pub(crate) fn overload(bench: &Bench, scheduler: &Scheduler) -> Result<(Vec<Process>, Stats)> {
-    // The mode lasts for a fraction of a second; a real-time process does not miss it.
+    // The mode lasts for a fraction of a second; a real-time process will not
+    // miss it.
     as_real_time(|| {
         let burst = begin_together(12 * bench.cpus(), ms(40))?;
         let stats = scheduler.wait_for("fair-only mode", |stats| stats.mode == 1)?;

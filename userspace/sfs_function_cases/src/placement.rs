@@ -80,7 +80,8 @@ pub const CASES: &[Case] = &[
 ];
 
 fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
-    // With CPUs emulated in turn, starts and ends take longer the more CPUs are busy.
+    // Because CPUs are emulated in turn, starts and ends take longer the more
+    // CPUs are busy.
     let slice = ms(20).max(ms(5) * u32::try_from(bench.cpus())?);
     let scheduler = bench.load(&format!("--slice-us {}", slice.as_micros()))?;
     let hogs = bench.demoted_hogs(&scheduler)?;
@@ -97,7 +98,10 @@ fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
         bench.at_most("turnaround", pinned.turnaround(), slice + ms(5))?;
     }
     let after = scheduler.stats()?;
-    ensure!(after.pinned > before.pinned, "none counted as pinned");
+    ensure!(
+        after.pinned > before.pinned,
+        "no task was counted as pinned"
+    );
     ensure!(after.demotions == before.demotions, "one was demoted");
     drop(hogs);
     scheduler.finish()
@@ -178,7 +182,10 @@ fn migrates_while_queued(bench: &Bench) -> Result<()> {
     for (i, hog) in hogs.iter().enumerate() {
         expect_on(hog, (i + 7) % bench.cpus())?;
     }
-    ensure!(scheduler.stats()?.pinned > 0, "none counted as pinned");
+    ensure!(
+        scheduler.stats()?.pinned > 0,
+        "no task was counted as pinned"
+    );
     drop(hogs);
     scheduler.finish()
 }
@@ -249,9 +256,9 @@ fn queue_full_of_others(bench: &Bench) -> Result<()> {
     let demand = ms(1250) * u32::try_from(bench.cpus() * others.len())? / 300;
     let slice = demand + ms(10);
     let scheduler = bench.load(&format!("--slice-us {} --no-overload", slice.as_micros()))?;
-    // They inherit their affinity. A process that is moved during a page fault would hold
-    // locks that it shares with its parent while it is queued, and the next fork would wait
-    // for these.
+    // They inherit their affinity. A process that is moved during a page fault
+    // would hold locks that it shares with its parent while it is queued, and
+    // the next fork would wait for them.
     let crowd = as_real_time(|| {
         confine(Pid::this(), &others)?;
         let crowd = begin_together(300, demand)?;
@@ -439,11 +446,11 @@ fn isolcpus_are_refused_with_a_reason(bench: &Bench) -> Result<()> {
         "{}",
         output.status
     );
-    ensure!(state() == "disabled", "something is loaded");
+    ensure!(state() == "disabled", "a scheduler is loaded");
     let nohz_full = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
     ensure!(
         nohz_full.trim() != "1" || said.contains("nohz_full=1 has no effect"),
-        "there is no warning about nohz_full"
+        "the warning about nohz_full is missing"
     );
     // Whether the kernel's type information has the deadline server for sched_ext.
     let types = fs::read("/sys/kernel/btf/vmlinux")?;

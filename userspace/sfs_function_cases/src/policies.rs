@@ -72,7 +72,7 @@ fn resumes_after_real_time_task(bench: &Bench) -> Result<()> {
         invocation.turnaround(),
         invocation.longest_gap()
     ));
-    ensure!(invocation.longest_gap() >= ms(50), "nobody took its CPU");
+    ensure!(invocation.longest_gap() >= ms(50), "no task took its CPU");
     bench.at_most("turnaround", invocation.turnaround(), ms(135))?;
     let stats = scheduler.stats()?;
     ensure!(stats.demotions == 0, "demoted for time that it did not use");
@@ -111,8 +111,8 @@ fn nice_changes_while_queued(bench: &Bench) -> Result<()> {
     wait_for_all(&mut burst)?;
     let stats = scheduler.wait_for("FILTER mode", |stats| stats.mode == 0)?;
     ensure!(stats.completions == burst.len() as u64, "{stats:?}");
-    // One or two may have waited for a lock of the kernel, in a page fault for instance. All
-    // have had their nice value changed four times.
+    // One or two may have waited for a lock of the kernel, for instance in a
+    // page fault. All have had their nice value changed four times.
     ensure!(
         stats.io_returns <= 2,
         "{} returns from I/O: changes of the nice value count as such",

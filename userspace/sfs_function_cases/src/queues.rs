@@ -30,7 +30,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "renice_starves_nobody",
-        about: "a process in FILTER that is put last again and again gets a turn after 5 s",
+        about: "a process in FILTER that is repeatedly put last gets a turn after 5 s",
         run: renice_starves_nobody,
     },
     Case {
@@ -53,7 +53,8 @@ fn filter_preempts_fair(bench: &Bench) -> Result<()> {
         // A different phase of the tick each time.
         sleep(Duration::from_micros(5000 + 730 * i));
         let mut process = Process::burner(ms(1))?;
-        // The case keeps its own CPU busy, which would otherwise be free for the child.
+        // The case keeps its own CPU busy, which would otherwise be free for
+        // the child.
         let start = now();
         while process.started().is_none() && since(start) < ms(20) {}
         process.wait()?;
@@ -73,8 +74,9 @@ fn filter_preempts_fair(bench: &Bench) -> Result<()> {
         from_wake_up.len() == processes.len(),
         "some starts are not in the trace"
     );
-    // In two builds one of 40 took 2.4 to 2.6 ms, in none two. A possible reason: the claimed
-    // CPU had just got another task. The next tick, 4 ms later, corrects that.
+    // In two builds one of 40 took 2.4 to 2.6 ms, in none two. A possible
+    // reason: the claimed CPU had just got another task. The next tick, up to 4
+    // ms later, corrects this.
     let [.., longest_but_one, longest] = from_wake_up[..] else {
         bail!("too few have started");
     };
@@ -96,8 +98,8 @@ fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
     let scheduler = bench.load(options)?;
     let _trace = Trace::start(&["sched/sched_switch"])?;
     let mut processes = fork_burst(3 * bench.cpus(), ms(20))?;
-    // This process is older than the scheduler and so treated as a daemon: each of its
-    // checks would preempt one of the others.
+    // This process is older than the scheduler and is treated as a daemon: each
+    // of its checks would preempt one of the others.
     sleep(ms(150));
     wait_for_all(&mut processes)?;
     let text = trace::text()?;

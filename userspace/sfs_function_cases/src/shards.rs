@@ -43,16 +43,16 @@ fn shards_keep_the_order_of_arrival(bench: &Bench) -> Result<()> {
         "one shard: {one:?}, one for each CPU: {many:?}"
     ));
     ensure!(one <= LAG, "a single queue is first in, first out");
-    // Arrivals are 2 ms apart. A CPU looks at each other shard every cpus - 1 dispatches.
-    // Meanwhile it may serve as many tasks of its own shard, and these arrive every
-    // 2 ms x cpus.
+    // Arrivals are 2 ms apart. A CPU checks each other shard every cpus - 1
+    // dispatches. Meanwhile it may serve as many tasks of its own shard, and
+    // these arrive every 2 ms x cpus.
     let rounds = bench.cpus() as u32 * bench.cpus() as u32;
     ensure!(many <= LAG + ms(2) * rounds, "out of order by {many:?}");
     Ok(())
 }
 
-/// Lets a queue grow and drain in `shards`; returns by how much a task that started earlier
-/// arrived later than one that was still waiting, at most.
+/// Lets a queue grow and drain in `shards`; returns the maximum by which a task
+/// that started earlier arrived later than one that was still waiting.
 fn overtaking(bench: &Bench, shards: usize) -> Result<Duration> {
     let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000 --filter-shards";
     let scheduler = bench.load(&format!("{options} {shards}"))?;
@@ -151,7 +151,7 @@ fn as_many_shards_as_cpus_at_most(bench: &Bench) -> Result<()> {
     bench.say(warning.unwrap_or("no warning"));
     ensure!(
         warning.is_some_and(|line| line.contains(&format!("the {} CPUs", bench.cpus()))),
-        "there is no such warning: {log}"
+        "the warning is missing: {log}"
     );
     let burst = (0..8 * bench.cpus()).map(|_| Process::burner(ms(5)));
     wait_for_all(&mut burst.collect::<Result<Vec<_>>>()?)?;

@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Expects S to come to within 3 % of `wanted`.
+/// Expects S to be within 3 % of `wanted`.
 fn expect_slice(bench: &Bench, scheduler: &Scheduler, wanted: Duration) -> Result<()> {
     let wanted = wanted.as_micros() as u64;
     let stats = scheduler.wait_for("the slice", |stats| {

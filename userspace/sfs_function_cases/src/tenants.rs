@@ -1,5 +1,5 @@
-//! Tenants: one that cheats beside an honest one, in groups of equal weight. Neither gets
-//! more than its share, whatever begins an invocation.
+//! Tenants: one that cheats beside an honest one, in groups of equal weight.
+//! Neither gets more than its share, whatever event begins an invocation.
 
 use std::process::Command;
 use std::time::Duration;
@@ -84,10 +84,11 @@ pub const CASES: &[Case] = &[
 /// Limit of a tenant's share of the CPU time of both: 5 % over its half.
 const MOST: f64 = 0.525;
 
-/// Returns the least part of all CPU time that both tenants must have together; with less, some
-/// was wasted. Threads of the kernel take the rest, above all those that free removed groups. On
-/// eight CPUs they take more: 4.7 % under EEVDF, up to 7.6 % under scx_sfs, where the tenant that
-/// makes groups has more CPU time for it.
+/// Returns the minimum share of all CPU time that both tenants must have
+/// together; with less, some was wasted. Kernel threads take the rest, mainly
+/// those that free removed groups. On eight CPUs they take more: 4.7 % under
+/// EEVDF, up to 7.6 % under scx_sfs, where the tenant that makes groups has
+/// more CPU time for it.
 fn least_used(cpus: usize) -> f64 {
     if cpus > 4 {
         0.91
@@ -261,8 +262,8 @@ fn own_groups_gain_nothing(bench: &Bench) -> Result<()> {
     )
 }
 
-/// Each change queues a running task and lets it continue: virtual time must not advance to
-/// that task's place at the end of its tenant's queue.
+/// Each change queues a running task and lets it continue: virtual time must
+/// not advance to that task's place at the end of its tenant's queue.
 fn own_nice_values_gain_nothing(bench: &Bench) -> Result<()> {
     expect_shares(
         bench,
@@ -308,8 +309,9 @@ fn tenants() -> Result<Cgroup> {
     Ok(all)
 }
 
-/// S is the number of CPUs times the mean time between arrivals in a window of 100. One tenant
-/// has at most half of a window, so the others' arrivals span at least half their usual time.
+/// S is the number of CPUs times the mean time between arrivals in a window of
+/// 100. One tenant has at most half of a window, so the others' arrivals span
+/// at least half their usual time.
 fn tiny_invocations_press_s_down_by_half(bench: &Bench) -> Result<()> {
     const EVERY: Duration = ms(15);
     let _all = tenants()?;
@@ -394,7 +396,7 @@ fn a_flood_of_names_has_bounds(bench: &Bench) -> Result<()> {
     scheduler.wait_for("the flood", |stats| stats.begun_by_accept > 6000)?;
     drop(flood);
     sleep(ms(1500));
-    // A flood of invocations, more than are learned from.
+    // A flood of invocations, more than are used for learning.
     let flood: Strategy = "1 burn:5 accept".parse()?;
     let flood = bench.each_cpu(|_| Process::spawn_in(&bad, |_| tenant::play(&flood, 0)))?;
     sleep(ms(2500));
@@ -405,7 +407,10 @@ fn a_flood_of_names_has_bounds(bench: &Bench) -> Result<()> {
         "{} invocations, {} functions, {} not learned from, {} reports lost",
         stats.begun_by_accept, stats.functions, stats.unlearned, stats.lost_events
     ));
-    ensure!(stats.unlearned > 0, "all invocations are learned from");
+    ensure!(
+        stats.unlearned > 0,
+        "all invocations were used for learning"
+    );
     ensure!(stats.lost_events == 0, "others' reports are lost");
     ensure!(stats.functions > 1000, "the flood has few names");
     ensure!(stats.functions <= MOST, "{} functions", stats.functions);

@@ -1,4 +1,4 @@
-//! How many hints a second can be read and written.
+//! Benchmark: hints read and written per second.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -9,7 +9,7 @@ use sfs_hint::{encode, hints, Datagram, Form, Hint};
 
 const FORMS: [(&str, Form); 2] = [("text", Form::Text), ("binary", Form::Binary)];
 
-/// Hints with everything in them.
+/// Hints with all fields.
 fn some_hints(count: i32) -> Vec<Hint> {
     (0..count)
         .map(|i| Hint {

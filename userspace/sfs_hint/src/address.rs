@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Longest path of a Unix socket in bytes: `sun_path` without its final 0.
+/// Maximum path length of a Unix socket in bytes: `sun_path` without its final
+/// 0.
 const MAX_PATH_BYTES: usize = 107;
 
-/// Where the scheduler listens if it is not told otherwise.
+/// The default address of the scheduler.
 pub const DEFAULT_PATH: &str = "/run/scx_sfs/hint.sock";
 
 /// The address of a listener.
@@ -29,18 +30,18 @@ pub enum Address {
     Udp(SocketAddr),
 }
 
-/// An address that cannot be used.
+/// An invalid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
     /// Neither a path nor `unix:` nor `udp:`.
     #[error("want a path such as {DEFAULT_PATH}, unix:PATH, udp:127.0.0.1:PORT or udp:[::1]:PORT")]
     Form,
-    /// A path that no socket can have.
-    #[error("the path of a socket has 1 to {MAX_PATH_BYTES} bytes, none of them 0")]
+    /// A path that a socket cannot have.
+    #[error("a socket path has 1 to {MAX_PATH_BYTES} bytes, none of them 0")]
     Path,
     /// An address that other machines can reach.
-    #[error("{0} is no loopback address; hints are taken from this machine only")]
+    #[error("{0} is not a loopback address; hints are accepted from this machine only")]
     NotLoopback(SocketAddr),
 }
 
@@ -69,8 +70,8 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// It is no loopback address. An IPv4 address in the clothes of an IPv6 one
-    /// is none either.
+    /// The address is not a loopback address. IPv4 addresses mapped to IPv6 are
+    /// refused, too.
     pub fn udp(address: SocketAddr) -> Result<Self, AddressError> {
         if !address.ip().is_loopback() {
             return Err(AddressError::NotLoopback(address));
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back_as_they_went() {
+    fn addresses_survive_a_round_trip() {
         for text in [
             "/run/x.sock",
             "./x.sock",
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_this_machine() {
+    fn only_this_machine_is_accepted() {
         for text in [
             "udp:0.0.0.0:4040",
             "udp:192.0.2.1:4040",
@@ -115,7 +116,7 @@ mod tests {
             "udp:[::ffff:127.0.0.1]:4040",
         ] {
             let said = text.parse::<Address>().unwrap_err().to_string();
-            assert!(said.contains("is no loopback address"), "{text}: {said}");
+            assert!(said.contains("is not a loopback address"), "{text}: {said}");
         }
         let long = format!("/{}", "a".repeat(MAX_PATH_BYTES));
         for text in [
@@ -130,7 +131,7 @@ mod tests {
             "unix:a\0b",
             long.as_str(),
         ] {
-            assert!(text.parse::<Address>().is_err(), "{text:?} was taken");
+            assert!(text.parse::<Address>().is_err(), "{text:?} was accepted");
         }
     }
 }

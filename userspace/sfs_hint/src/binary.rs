@@ -1,14 +1,14 @@
-//! The binary form: a header and a record for each hint, all little endian.
+//! The binary form: a header and one record per hint, all little endian.
 //!
 //! | header | bytes | |
 //! |---|---|---|
-//! | magic | 1 | [`MAGIC`], which no UTF-8 text has in it |
+//! | magic | 1 | [`MAGIC`], which does not occur in UTF-8 text |
 //! | version | 1 | [`VERSION`] |
-//! | records | 2 | how many follow, at most [`MAX_HINTS`](crate::MAX_HINTS) |
+//! | records | 2 | number of records, at most [`MAX_HINTS`](crate::MAX_HINTS) |
 //!
 //! | record | bytes | |
 //! |---|---|---|
-//! | fields | 1 | which of the optional ones follow: [`ARRIVAL`], [`SERVICE`], [`FUNCTION`], [`START`] |
+//! | fields | 1 | which optional fields follow: [`ARRIVAL`], [`SERVICE`], [`FUNCTION`], [`START`] |
 //! | pid | 4 | process id, from 1 to 2147483647 |
 //! | arrival | 8, if `ARRIVAL` | in ns; 0: not given |
 //! | service | 8, if `SERVICE` | in ns; 0: not given |
@@ -18,8 +18,8 @@
 //!
 //! Nothing may follow the last record.
 //!
-//! `START` came later than the others. A reader that does not know it refuses the records
-//! that have it, and takes all others; so the version is the same.
+//! `START` was added later, without a new version: a reader that does not know
+//! it refuses records with it and accepts all others.
 
 use crate::error::Problem;
 use crate::hint::{check_function, HintRef};
@@ -115,7 +115,7 @@ pub(crate) fn write_count(records: u16, bytes: &mut [u8]) {
     bytes[2..HEADER_BYTES].copy_from_slice(&records.to_le_bytes());
 }
 
-/// Appends `hint`, which has been checked.
+/// Appends `hint`, which must be valid.
 pub(crate) fn write_record(hint: &HintRef<'_>, bytes: &mut Vec<u8>) {
     let arrival = hint.arrived_at_ns.filter(|&ns| ns > 0);
     let service = hint.service_ns.filter(|&ns| ns > 0);

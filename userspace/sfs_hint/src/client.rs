@@ -1,8 +1,8 @@
-//! Sending hints without ever waiting.
+//! A client that sends hints and never blocks.
 //!
-//! A platform must not be held up by its scheduler. So a hint that the socket
-//! has no room for is dropped, and the caller is told; the invocation that it was
-//! for is then scheduled like one without a hint.
+//! A scheduler must not delay its platform. If the socket has no room, the hint
+//! is therefore dropped and the caller is told; the invocation is then
+//! scheduled like one without a hint.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,12 +13,12 @@ use crate::datagram::{Datagram, Form};
 use crate::error::SendError;
 use crate::hint::Hint;
 
-/// What became of a hint.
+/// The outcome of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Delivery {
-    /// The system has taken it. Over UDP it may still be dropped if the listener
-    /// does not keep up.
+    /// The system has accepted the hint. Over UDP it may still be dropped if
+    /// the listener does not keep up.
     Sent,
     /// The socket was full.
     Dropped,
@@ -43,8 +43,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Nobody listens at that path, or the system refuses. Over UDP the first
-    /// sends tell whether somebody listens.
+    /// Nobody listens at that path, or the system refuses. Over UDP only the
+    /// first sends show whether anybody listens.
     pub fn connect(address: &Address, form: Form) -> io::Result<Self> {
         Ok(Self {
             socket: Socket::connect(address)?,
@@ -57,22 +57,22 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The hint is not valid, or nobody listens (any more). The client can still
-    /// be used: it finds the listener again once there is one.
+    /// The hint is invalid, or nobody listens (any longer). The client remains
+    /// usable: it reconnects when there is a listener again.
     pub fn send(&mut self, hint: &Hint) -> Result<Delivery, SendError> {
         self.datagram.clear();
         self.datagram.push(hint)?;
         Ok(self.flush()?)
     }
 
-    /// Sends `hints` in as few datagrams as they fit into. Returns how many went
-    /// out, from the first on; the others were dropped because the socket was
-    /// full.
+    /// Sends `hints` in as few datagrams as possible. Returns how many were
+    /// sent, counted from the first; the others were dropped because the socket
+    /// was full.
     ///
     /// # Errors
     ///
-    /// One of the hints is not valid, and none was sent; or nobody listens (any
-    /// more), and nobody knows how many went out.
+    /// A hint is invalid, and none was sent; or nobody listens (any longer),
+    /// and it is unknown how many were sent.
     pub fn send_all(&mut self, hints: &[Hint]) -> Result<usize, SendError> {
         for hint in hints {
             hint.check()?;
@@ -132,9 +132,9 @@ impl Socket {
         }
     }
 
-    /// A Unix socket is connected to the listener that it found, and to none once
-    /// a send has told that it is gone. A UDP socket is connected to the port,
-    /// whoever has it; there the error is that of an earlier send.
+    /// Whether the listener is gone. A Unix socket stays connected to the
+    /// listener that it found until a send fails. A UDP socket is connected to
+    /// the port, whoever owns it; its errors are those of an earlier send.
     fn outlived_its_peer(&self, result: &io::Result<()>) -> bool {
         let gone = [ErrorKind::ConnectionRefused, ErrorKind::NotConnected];
         matches!(self, Self::Unix(_))

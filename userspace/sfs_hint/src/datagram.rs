@@ -1,11 +1,11 @@
-//! Several hints in a datagram, read and written.
+//! Datagrams of several hints: reading and writing.
 
 use crate::binary::{self, MAGIC};
 use crate::error::{DecodeError, EncodeError, Place, Problem};
 use crate::hint::{Hint, HintRef, MAX_DATAGRAM_BYTES, MAX_HINTS};
 use crate::text;
 
-/// The two ways to write hints. A reader tells them apart by the first byte.
+/// The two forms of a hint. A reader tells them apart by the first byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Form {
     /// See [`text`](crate::text).
@@ -19,7 +19,7 @@ pub enum Form {
 ///
 /// # Errors
 ///
-/// The first of them that cannot be read, or [`Problem::Empty`].
+/// The first hint that cannot be read, or [`Problem::Empty`].
 pub fn decode(datagram: &[u8]) -> Result<Vec<Hint>, DecodeError> {
     hints(datagram)
         .map(|hint| hint.map(|hint| hint.to_hint()))
@@ -30,8 +30,8 @@ pub fn decode(datagram: &[u8]) -> Result<Vec<Hint>, DecodeError> {
 ///
 /// # Errors
 ///
-/// A hint that is not valid, or that does not fit in any more; with no hints at
-/// all the result is a datagram that [`decode`] refuses.
+/// A hint is invalid, or does not fit. Without hints the result is a datagram
+/// that [`decode`] refuses.
 pub fn encode(hints: &[Hint], form: Form) -> Result<Vec<u8>, EncodeError> {
     let mut datagram = Datagram::new(form);
     for hint in hints {
@@ -50,12 +50,11 @@ pub fn encode(hints: &[Hint], form: Form) -> Result<Vec<u8>, EncodeError> {
     Ok(datagram.bytes)
 }
 
-/// Returns the hints of a datagram, one after the other, without allocating for
-/// those that are valid.
+/// Iterates over the hints of a datagram, without allocating for valid ones.
 ///
-/// A line that cannot be read does not keep the following ones from being read;
-/// a binary record does, since nobody knows where the next one begins. A
-/// datagram without a hint yields one error.
+/// After an invalid line the following lines are still read. After an invalid
+/// binary record nothing is read, since the start of the next record is
+/// unknown. A datagram without a hint yields one error.
 pub fn hints(datagram: &[u8]) -> Hints<'_> {
     let rest = if datagram.len() > MAX_DATAGRAM_BYTES {
         Rest::Refused(Problem::TooLong)
@@ -80,13 +79,13 @@ fn start_binary(mut bytes: &[u8]) -> Rest<'_> {
     }
 }
 
-/// What [`hints`] returns.
+/// The iterator of [`hints`].
 #[derive(Debug, Clone)]
 pub struct Hints<'a> {
     rest: Rest<'a>,
-    /// Lines or records looked at.
+    /// Number of lines or records read.
     place: usize,
-    /// Hints and errors returned.
+    /// Number of hints and errors returned.
     items: usize,
 }
 
@@ -157,13 +156,13 @@ impl<'a> Hints<'a> {
     }
 }
 
-/// The error of a datagram as a whole.
+/// An error of the datagram as a whole.
 fn refuse<'a>(problem: Problem) -> Result<HintRef<'a>, DecodeError> {
     let place = Place::Datagram;
     Err(DecodeError { place, problem })
 }
 
-/// A datagram that is being filled with hints.
+/// A datagram under construction.
 #[derive(Debug, Clone)]
 pub struct Datagram {
     form: Form,
@@ -173,7 +172,7 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Returns a datagram without hints.
+    /// Returns an empty datagram.
     pub fn new(form: Form) -> Self {
         let mut datagram = Self {
             form,
@@ -185,7 +184,7 @@ impl Datagram {
         datagram
     }
 
-    /// Takes the hints out again.
+    /// Removes all hints.
     pub fn clear(&mut self) {
         self.hints = 0;
         self.bytes.clear();
@@ -194,12 +193,12 @@ impl Datagram {
         }
     }
 
-    /// Appends a hint. Returns false, and changes nothing, if there is no room
-    /// for it; there always is in a datagram without hints.
+    /// Appends a hint. Returns false, and changes nothing, if it does not fit;
+    /// one hint always fits.
     ///
     /// # Errors
     ///
-    /// The hint is not valid.
+    /// The hint is invalid.
     pub fn push(&mut self, hint: &Hint) -> Result<bool, EncodeError> {
         hint.check()?;
         if self.hints == MAX_HINTS {
@@ -229,17 +228,17 @@ impl Datagram {
         self.bytes.push(b'\n');
     }
 
-    /// Returns how many hints are in it.
+    /// Returns the number of hints.
     pub fn len(&self) -> usize {
         self.hints
     }
 
-    /// Returns whether there is none in it.
+    /// Returns whether it has no hints.
     pub fn is_empty(&self) -> bool {
         self.hints == 0
     }
 
-    /// Returns what to send.
+    /// Returns the bytes to send.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,75 +1,75 @@
-//! What can be wrong with a hint, and where.
+//! Errors in hints, and their places.
 
 use std::fmt;
 use std::io;
 
 use crate::hint::{MAX_DATAGRAM_BYTES, MAX_FUNCTION_BYTES, MAX_HINTS};
 
-/// What is wrong.
+/// The kind of error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// No hint in it.
-    #[error("no hint in it")]
+    /// No hint.
+    #[error("no hint")]
     Empty,
-    /// Longer than a datagram may be.
+    /// Longer than the limit of a datagram.
     #[error("longer than {MAX_DATAGRAM_BYTES} bytes; send several datagrams")]
     TooLong,
-    /// More hints than a datagram may hold.
+    /// More hints than the limit of a datagram.
     #[error("more than {MAX_HINTS} hints; send several datagrams")]
     TooMany,
-    /// Text that is no UTF-8.
+    /// Text that is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// A key that there is not.
-    #[error("unknown key {0:?}; there are pid, arrival_us, function, start and service_us")]
+    /// An unknown key.
+    #[error("unknown key {0:?}; known keys are pid, arrival_us, function, start and service_us")]
     UnknownKey(String),
-    /// A key that came before.
+    /// A key that was given before.
     #[error("{0} is given twice")]
     Twice(&'static str),
-    /// The one key that is needed.
+    /// The only required key is missing.
     #[error("no process id; want pid=N")]
     NoPid,
-    /// A word without a key in a place where none may be.
+    /// A word without a key where a key is required.
     #[error("{0:?} has no key; want KEY=VALUE, PID, or PID ARRIVAL_US")]
     NoKey(String),
-    /// A value that is no number, or one out of range.
-    #[error("{key}={value:?} is no whole number that fits; want {want}")]
+    /// A value that is not a number or is out of range.
+    #[error("{key}={value:?} is not a whole number in range; want {want}")]
     Number {
-        /// The key whose value it is.
+        /// The key.
         key: &'static str,
-        /// The value, cut off after some characters.
+        /// The value, truncated.
         value: String,
-        /// What it should be.
+        /// The expected value.
         want: &'static str,
     },
-    /// A process id that no process has.
+    /// A process id below 1.
     #[error("a process id is at least 1")]
     Pid,
-    /// A name that is empty or too long; how many bytes it has.
+    /// A name that is empty or too long, with its length in bytes.
     #[error("a function's name has 1 to {MAX_FUNCTION_BYTES} bytes, not {0}")]
     NameLength(usize),
-    /// A name with a character that names may not have.
+    /// A name with a character that is not allowed.
     #[error("a function's name has no control characters and no double quotes")]
     NameCharacter,
-    /// A quote without its counterpart, or with something behind that.
-    #[error("want a name with blanks as function=\"NAME\", and a blank behind it")]
+    /// An unpaired quote, or a quote followed by something other than a blank.
+    #[error("want a name with blanks as function=\"NAME\", followed by a blank")]
     Quote,
-    /// A version of the binary form that this code does not know.
-    #[error("version {0} of the binary form; this program knows version 1")]
+    /// An unknown version of the binary form.
+    #[error("version {0} of the binary form; this program reads version 1")]
     Version(u8),
-    /// Bits of a binary record's fields that mean nothing.
+    /// Undefined bits in the fields of a binary record.
     #[error("unknown fields {0:#04x} in a binary record")]
     Fields(u8),
     /// The datagram ends within a binary record.
     #[error("ends too early")]
     Short,
-    /// Bytes behind the last binary record.
-    #[error("{0} bytes behind the last record")]
+    /// Bytes after the last binary record.
+    #[error("{0} bytes after the last record")]
     Trailing(usize),
 }
 
-/// Where in a datagram something is wrong; lines and records count from 1.
+/// The place of an error in a datagram; lines and records count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The datagram as a whole.
@@ -94,9 +94,9 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DecodeError {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -104,9 +104,9 @@ pub struct DecodeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("hint for process {pid}: {problem}")]
 pub struct EncodeError {
-    /// The process that it is for.
+    /// The process of the hint.
     pub pid: i32,
-    /// What is wrong with it.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -114,7 +114,7 @@ pub struct EncodeError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The hint is not valid; nothing was sent.
+    /// The hint is invalid; nothing was sent.
     #[error(transparent)]
     Encode(#[from] EncodeError),
     /// Nobody listens, or the system refuses.
@@ -122,7 +122,7 @@ pub enum SendError {
     Io(#[from] io::Error),
 }
 
-/// Characters of a value that an error repeats.
+/// Maximum length of a quoted value in an error, in characters.
 const EXCERPT: usize = 32;
 
 /// Returns the start of `text`, for a message.

@@ -1,49 +1,47 @@
-//! What a hint says, and its limits.
+//! The content of a hint, and its limits.
 
 use crate::error::{EncodeError, Problem};
 
-/// Longest name of a function, in bytes of UTF-8.
+/// Maximum length of a function name, in bytes of UTF-8.
 pub const MAX_FUNCTION_BYTES: usize = 64;
 
-/// Most hints in a datagram.
+/// Maximum number of hints in a datagram.
 pub const MAX_HINTS: usize = 128;
 
-/// Longest datagram, in bytes. What is longer is refused as a whole, so that a
-/// receiver knows how much memory it needs.
+/// Maximum length of a datagram, in bytes. Longer ones are refused as a whole,
+/// so that a receiver knows how much memory it needs.
 pub const MAX_DATAGRAM_BYTES: usize = 2048;
 
-/// A time of arrival from here on, in ns, can only be wall-clock time: it is
-/// 9 September 2001 on `CLOCK_REALTIME`, and more than 31 years after boot on
+/// An arrival time of at least this, in ns, is wall-clock time: it is 9
+/// September 2001 on `CLOCK_REALTIME`, and more than 31 years after boot on
 /// `CLOCK_MONOTONIC`.
 pub const WALL_CLOCK_FROM_NS: u64 = 1_000_000_000_000_000_000;
 
-/// What a platform says about an invocation that begins.
+/// A platform's information about an invocation that begins.
 ///
-/// A value of `Some(0)` cannot be told from one that is not given, and is sent
-/// as that.
+/// `Some(0)` is the same as `None`: both are sent as "not given".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// The process that serves the invocation: its id in the initial pid
     /// namespace, from 1.
     pub pid: i32,
     /// When the request arrived, in ns of `CLOCK_MONOTONIC`, or of
-    /// `CLOCK_REALTIME` from [`WALL_CLOCK_FROM_NS`] on. Not given: when the hint
+    /// `CLOCK_REALTIME` from [`WALL_CLOCK_FROM_NS`] on. Default: when the hint
     /// arrives.
     pub arrived_at_ns: Option<u64>,
     /// The function's name: see [`check_function`].
     pub function: Option<String>,
-    /// The CPU time that the invocation will need, in ns, for experiments with a
-    /// scheduler that knows it.
+    /// The CPU time that the invocation will need, in ns; for experiments with
+    /// a scheduler that knows it.
     pub service_ns: Option<u64>,
-    /// When the process started, in clock ticks since boot, as field 22 of
-    /// `/proc/PID/stat` has it (see [`started_ticks`](crate::process::started_ticks)).
-    /// A process that has got the same id later is then not taken for it.
+    /// When the process started, in clock ticks since boot: field 22 of
+    /// `/proc/PID/stat` (see [`started_ticks`](crate::process::started_ticks)).
+    /// With it, a later process with the same id is not mistaken for this one.
     pub started_ticks: Option<u64>,
 }
 
 impl Hint {
-    /// Returns a hint that says no more than that process `pid` begins an
-    /// invocation.
+    /// Returns a hint that only says that process `pid` begins an invocation.
     pub fn of(pid: i32) -> Self {
         Self {
             pid,
@@ -51,7 +49,7 @@ impl Hint {
         }
     }
 
-    /// Checks what types do not.
+    /// Checks what the types do not enforce.
     ///
     /// # Errors
     ///
@@ -63,7 +61,7 @@ impl Hint {
         })
     }
 
-    /// Returns the same hint without memory of its own.
+    /// Returns the same hint without owned memory.
     pub fn borrowed(&self) -> HintRef<'_> {
         HintRef {
             pid: self.pid,
@@ -75,7 +73,7 @@ impl Hint {
     }
 }
 
-/// A [`Hint`] whose name is that in the datagram it was read from.
+/// A [`Hint`] whose name borrows from the datagram it was read from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct HintRef<'a> {
     /// As [`Hint::pid`].
@@ -91,7 +89,7 @@ pub struct HintRef<'a> {
 }
 
 impl HintRef<'_> {
-    /// Returns the same hint with memory of its own.
+    /// Returns the same hint with owned memory.
     pub fn to_hint(&self) -> Hint {
         Hint {
             pid: self.pid,
@@ -102,9 +100,9 @@ impl HintRef<'_> {
         }
     }
 
-    /// Returns the time of arrival on `CLOCK_MONOTONIC`, in ns. `wall_offset_ns`
-    /// is `CLOCK_REALTIME` - `CLOCK_MONOTONIC` of now; wall-clock time before
-    /// boot becomes 0.
+    /// Returns the arrival time on `CLOCK_MONOTONIC`, in ns. `wall_offset_ns`
+    /// is the current `CLOCK_REALTIME` - `CLOCK_MONOTONIC`; wall-clock time
+    /// before boot becomes 0.
     pub fn arrival_monotonic_ns(&self, wall_offset_ns: u64) -> Option<u64> {
         self.arrived_at_ns.map(|at| {
             if at < WALL_CLOCK_FROM_NS {
@@ -124,11 +122,11 @@ impl HintRef<'_> {
 }
 
 /// Checks the name of a function: 1 to [`MAX_FUNCTION_BYTES`] bytes, without
-/// control characters and double quotes (the text form needs those).
+/// control characters and double quotes (the text form reserves those).
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The error in the name.
 pub fn check_function(name: &str) -> Result<(), Problem> {
     if name.is_empty() || name.len() > MAX_FUNCTION_BYTES {
         return Err(Problem::NameLength(name.len()));
@@ -154,7 +152,7 @@ mod tests {
         assert_eq!(at(boot + 7_000).arrival_monotonic_ns(boot), Some(7_000));
         assert_eq!(at(boot - 1).arrival_monotonic_ns(boot), Some(0));
         assert_eq!(HintRef::default().arrival_monotonic_ns(boot), None);
-        // 31 years of uptime are still uptime.
+        // 31 years of uptime are valid.
         let last = WALL_CLOCK_FROM_NS - 1;
         assert_eq!(at(last).arrival_monotonic_ns(boot), Some(last));
     }
@@ -167,7 +165,7 @@ mod tests {
         }
         let too_long = "a".repeat(MAX_FUNCTION_BYTES + 1);
         for name in ["", "a\nb", "a\tb", "\u{85}", "say \"x\"", too_long.as_str()] {
-            assert!(check_function(name).is_err(), "{name:?} was taken");
+            assert!(check_function(name).is_err(), "{name:?} was accepted");
         }
     }
 }

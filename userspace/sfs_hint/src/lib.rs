@@ -1,21 +1,21 @@
 //! Hints: what a serverless platform tells scx_sfs about its invocations.
 //!
-//! A platform knows more than a kernel can see: when a request came in, which
-//! function it is for, which process is going to serve it. It says so in a
-//! datagram, as text or in a compact binary form, to a Unix socket or to a UDP
-//! port of this machine (`scx_sfs --hint-listen`). The interface is that of the
-//! SFS paper's OpenLambda port (process id and time of arrival), with a function
-//! name, a service time and the start time of the process added.
+//! A platform knows more than the kernel: when a request arrived, its function,
+//! and the process that will serve it. It sends this in a datagram, as text or
+//! in a compact binary form, to a Unix socket or to a UDP port of this machine
+//! (`scx_sfs --hint-listen`). The interface is that of the SFS paper's
+//! OpenLambda port (process id and time of arrival), with the function name,
+//! the service time and the start time of the process added.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`hint`] | what a hint says, and its limits |
+//! | [`hint`] | the content of a hint, and its limits |
 //! | [`text`] | `pid=1234 arrival_us=... function=resize service_us=12000` |
 //! | [`binary`] | the same in a few bytes |
-//! | [`datagram`] | several hints in a datagram, read and written |
+//! | [`datagram`] | several hints in a datagram: reading and writing |
 //! | [`address`] | where hints are sent |
-//! | [`client`] | sending them without ever waiting |
-//! | [`process`] | when a process started |
+//! | [`client`] | a client that never blocks |
+//! | [`process`] | start times of processes |
 //!
 //! # Example
 //!

@@ -1,18 +1,20 @@
-//! When a process started: with it, a process id is never taken for that of a process
-//! that has got the same id later.
+//! Start times of processes. They distinguish a process from later ones with
+//! the same id.
 
 use std::io::{self, ErrorKind};
 
-/// Where the start time stands among the fields behind the name, counted from 0: it is
-/// field 22, and the name is the second.
+/// Index of the start time among the fields after the name, counted from 0: it
+/// is field 22, and the name is field 2.
 const BEHIND_NAME: usize = 19;
 
 /// Returns when process `pid` started, in clock ticks since boot: field 22 of
-/// `/proc/PID/stat`. Of a time namespace the file has another time; ask outside of it.
+/// `/proc/PID/stat`. Inside a time namespace the file has a different time;
+/// read it outside.
 ///
 /// # Errors
 ///
-/// There is no such process ([`ErrorKind::NotFound`]), or its file cannot be read.
+/// The process does not exist ([`ErrorKind::NotFound`]), or its file cannot be
+/// read.
 pub fn started_ticks(pid: i32) -> io::Result<u64> {
     let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
         // The process has ended between open and read.
@@ -27,11 +29,11 @@ pub fn started_ticks(pid: i32) -> io::Result<u64> {
     })
 }
 
-/// The number of the error on Linux.
+/// The error number on Linux.
 const ESRCH: i32 = 3;
 
-/// Reads the start time. The name may hold anything, brackets too; the numbers behind it
-/// have none.
+/// Parses the start time. The name may contain anything, even brackets; the
+/// numbers after it contain none.
 fn start_in(stat: &[u8]) -> Option<u64> {
     let name_ends = stat.iter().rposition(|&byte| byte == b')')?;
     let behind = std::str::from_utf8(&stat[name_ends + 1..]).ok()?;
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_may_hold_anything() {
+    fn the_name_may_contain_anything() {
         let behind = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 530081 20 21";
         for name in ["sh", "a b", ") S 1 2", "((", "a\nb", ""] {
             let stat = format!("77 ({name}) {behind}\n");
@@ -56,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_one_and_nobody_has_not() {
+    fn only_existing_processes_have_a_start_time() {
         let this = i32::try_from(std::process::id()).unwrap();
         assert_eq!(started_ticks(this).unwrap(), started_ticks(this).unwrap());
         let nobody = started_ticks(i32::MAX).unwrap_err();

@@ -1,4 +1,4 @@
-//! The text form: a line for each hint.
+//! The text form: one line per hint.
 //!
 //! ```text
 //! pid=1234 arrival_us=86400000123 function=resize service_us=12000
@@ -7,12 +7,11 @@
 //! 1234 86400000123
 //! ```
 //!
-//! Only the process id is needed, keys come in any order and once each. The
-//! last two lines are the tuple (process id, time of arrival) that the paper's
+//! Only the process id is required; keys come in any order, each once. The last
+//! two lines are the tuple (process id, time of arrival) that the paper's
 //! OpenLambda port sends. Words are separated by blanks or tabs; empty lines
-//! mean nothing. Times are whole microseconds,
-//! but for `start`, which is the start time of the process in clock ticks since boot; 0 is
-//! "not given".
+//! are ignored. Times are whole microseconds, except `start`, the start time of
+//! the process in clock ticks since boot; 0 means "not given".
 
 use std::fmt::Write;
 
@@ -21,11 +20,11 @@ use crate::hint::{check_function, HintRef};
 
 const SEPARATORS: [char; 2] = [' ', '\t'];
 
-/// Reads one line. `None`: there is nothing on it.
+/// Parses one line. `None`: the line is empty.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The error in the line.
 pub fn parse_line(line: &str) -> Option<Result<HintRef<'_>, Problem>> {
     let line = line.strip_suffix('\r').unwrap_or(line);
     let mut words = Words { rest: line };
@@ -129,7 +128,7 @@ fn parse_ticks(value: &str) -> Result<Option<u64>, Problem> {
         })
 }
 
-/// As `str::parse`, which would take a sign as well.
+/// Like `str::parse`, but without signs.
 fn parse_digits(value: &str) -> Option<u64> {
     let digits = value.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| value.parse().ok()).flatten()
@@ -175,8 +174,8 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Appends `hint` to `line`, without a line end. Times are rounded down to
-/// microseconds. The hint has been checked.
+/// Appends `hint`, which must be valid, to `line`, without a line end. Times
+/// are rounded down to microseconds.
 pub(crate) fn write_line(hint: &HintRef<'_>, line: &mut String) {
     // Writing to a string does not fail.
     let _ = write!(line, "pid={}", hint.pid);
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<HintRef<'_>, Problem> {
-        parse_line(line).expect("something on the line")
+        parse_line(line).expect("the line is not empty")
     }
 
     #[test]
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_process_id_is_needed() {
+    fn only_the_process_id_is_required() {
         let bare = HintRef {
             pid: 77,
             ..HintRef::default()
@@ -253,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         for (line, problem) in [
             ("function=x", "no process id"),
-            ("pid=0", "pid=\"0\" is no whole number"),
+            ("pid=0", "pid=\"0\" is not a whole number"),
             ("pid=-1", "pid=\"-1\""),
             ("pid=+1", "pid=\"+1\""),
             ("pid=", "pid=\"\""),
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_repeat_no_more_than_an_excerpt() {
+    fn errors_quote_only_an_excerpt() {
         let line = format!("pid=1 {}=1", "k".repeat(2000));
         assert!(parse(&line).unwrap_err().to_string().len() < 120);
     }

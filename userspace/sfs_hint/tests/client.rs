@@ -1,4 +1,4 @@
-//! The client against real sockets.
+//! The client with real sockets.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -69,7 +69,7 @@ fn many_hints_share_datagrams() {
 }
 
 #[test]
-fn a_full_socket_drops_and_says_so() {
+fn a_full_socket_drops_hints_and_reports_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hint.sock");
     let listener = listen(&path);
@@ -121,12 +121,12 @@ fn the_client_outlives_the_listener() {
 }
 
 #[test]
-fn nobody_at_a_udp_port_is_told() {
+fn a_udp_port_without_a_listener_is_reported() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = Address::udp(port.local_addr().unwrap()).unwrap();
     drop(port);
     let mut client = Client::connect(&address, Form::Text).unwrap();
-    // The first one finds out, a later one is told.
+    // The first send triggers the error, a later one reports it.
     let told = (0..100).any(|_| client.send(&Hint::of(1)).is_err());
     assert!(told);
 }

@@ -1,4 +1,4 @@
-//! What holds for every datagram and for every hint.
+//! Properties of every datagram and every hint.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn any_hint() -> impl Strategy<Value = Hint> {
         )
 }
 
-/// Text that is nearly right: it gets deeper into the parser than noise does.
+/// Almost valid text, which gets deeper into the parser than noise does.
 fn nearly_text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("pid=12".to_owned()),
@@ -56,24 +56,24 @@ fn nearly_binary() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(hints in vec(any_hint(), 1..8)) {
+    fn hints_survive_a_round_trip(hints in vec(any_hint(), 1..8)) {
         comes_back(&hints, Form::Binary);
         let rounded: Vec<Hint> = hints.iter().map(whole_us).collect();
         comes_back(&rounded, Form::Text);
     }
 
     #[test]
-    fn noise_harms_nobody(bytes in vec(any::<u8>(), 0..3000)) {
+    fn noise_is_handled(bytes in vec(any::<u8>(), 0..3000)) {
         check_any(&bytes);
     }
 
     #[test]
-    fn text_that_is_nearly_right_harms_nobody(text in nearly_text()) {
+    fn almost_valid_text_is_handled(text in nearly_text()) {
         check_any(text.as_bytes());
     }
 
     #[test]
-    fn binary_that_is_nearly_right_harms_nobody(bytes in nearly_binary()) {
+    fn almost_valid_binary_is_handled(bytes in nearly_binary()) {
         check_any(&bytes);
     }
 
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_datagram_harms_nobody(
+    fn a_damaged_datagram_is_handled(
         hints in vec(any_hint(), 1..8),
         binary: bool,
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -111,9 +111,9 @@ proptest! {
     }
 }
 
-/// The seeds of the fuzz target, and what it has found.
+/// The seeds of the fuzz target, and its findings.
 #[test]
-fn the_corpus_harms_nobody() {
+fn the_corpus_is_handled() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/decode");
     let mut valid = 0;
     for entry in std::fs::read_dir(corpus).unwrap() {
@@ -141,7 +141,8 @@ fn a_known_datagram_in_binary_form() {
     assert_eq!(decode(&bytes).unwrap(), hints);
 }
 
-/// Where the optional start time stands: behind the other numbers, before the name.
+/// The place of the optional start time: after the other numbers, before the
+/// name.
 #[test]
 fn a_start_time_in_binary_form() {
     let hint = Hint {
@@ -163,7 +164,7 @@ fn a_start_time_in_binary_form() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_name_their_place() {
     let problem = |bytes: &[u8]| {
         let error = decode(bytes).unwrap_err();
         (error.place, error.problem)
@@ -201,15 +202,15 @@ fn errors_say_where() {
 }
 
 #[test]
-fn a_bad_line_costs_no_other() {
+fn an_invalid_line_does_not_affect_others() {
     let items: Vec<_> = sfs_hint::hints(b"1\nx\n3").collect();
     assert_eq!(items.len(), 3);
     assert!(items[0].is_ok() && items[1].is_err() && items[2].is_ok());
 }
 
-/// The documentation's examples of the text form are hints.
+/// The text examples of the documentation are valid hints.
 #[test]
-fn what_is_documented_is_read() {
+fn documented_examples_are_valid() {
     let docs = include_str!("../../../docs/hints.md");
     let (_, text) = docs.split_once("## Text").unwrap();
     let example = text.split("```\n").nth(1).unwrap();

@@ -1,12 +1,14 @@
-//! What hints cost the loader: the CPU time of the receiving side while a thread
-//! sends 100,000 a second over a real socket, with a kernel half that only counts.
+//! Measures what hints cost the loader: the CPU time of the receiving side
+//! while a thread sends 100,000 a second over a real socket, with a kernel half
+//! that only counts.
 //!
 //! ```text
 //! cargo run --release -p sfs_listener --example hint_flood -- [HINTS_A_SECOND [SECONDS]]
 //! ```
 //!
 //! A Unix socket holds net.unix.max_dgram_qlen datagrams (10, or the 512 that
-//! systemd sets); what does not fit is dropped by the sender, and shown.
+//! systemd sets). Datagrams that do not fit are dropped by the sender, and
+//! shown.
 
 use std::io::{stdout, Write};
 use std::os::fd::BorrowedFd;
@@ -22,7 +24,7 @@ use sfs_bpf::kernel::{KernelHint, Verdicts};
 use sfs_hint::{Address, Client, Delivery, Form, Hint};
 use sfs_listener::{Clock, HintCounters, HintListener, HintOptions};
 
-/// How long the receiver waits before it asks whether all has been sent.
+/// How long the receiver waits before it checks whether all has been sent.
 const IDLE_MS: u16 = 20;
 
 fn main() -> Result<()> {
@@ -52,21 +54,21 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What is sent.
+/// The load.
 struct Load {
     over_udp: bool,
     form: Form,
-    /// Hints in a datagram.
+    /// Hints per datagram.
     together: usize,
-    /// Hints a second.
+    /// Hints per second.
     rate: u32,
     time: Duration,
 }
 
-/// What came of it.
+/// The result.
 struct Outcome {
     counters: HintCounters,
-    /// Hints that the sender had no room for.
+    /// Hints for which the sender's socket had no room.
     not_sent: usize,
     elapsed: Duration,
     cpu: Duration,
@@ -105,7 +107,7 @@ impl Load {
         })
     }
 
-    /// Returns how many hints the socket had no room for.
+    /// Returns the number of hints for which the socket had no room.
     fn send(&self, mut client: Client) -> Result<usize> {
         let begun = Instant::now();
         let names: Vec<String> = (0..50).map(|i| format!("function-{i}")).collect();
@@ -136,7 +138,7 @@ impl Load {
     }
 }
 
-/// As the control loop does it. Returns the CPU time that it took.
+/// Receives like the control loop. Returns the CPU time used.
 fn receive(listener: &mut HintListener, done: &AtomicBool) -> Result<Duration> {
     let mut apply = |batch: &[KernelHint]| {
         Ok(Verdicts {

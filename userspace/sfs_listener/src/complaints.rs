@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_a_second_says_all() {
+    fn one_line_a_second_counts_all() {
         let mut complaint = Complaint::default();
         assert_eq!(complaint.due(0, 5), None);
         assert_eq!(complaint.due(1, 5), Some(1));

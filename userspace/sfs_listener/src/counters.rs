@@ -9,16 +9,19 @@ macro_rules! with_hint_counters {
     ($then:ident { $($given:tt)* } $($more:tt)*) => {
         $then! { $($given)* $($more)* hints {
             received = hints: "Hints received",
-            applied = hints_applied: "Hints that have begun an invocation",
-            stale = hints_stale: "Hints whose time of arrival cannot be true, or is known, or whose process started at another time",
-            foreign = hints_foreign: "Hints for processes that are no functions",
-            dead = hints_dead: "Hints for processes that there are not",
-            failed = hints_failed: "Hints that the kernel half could not be told of",
-            malformed = hints_malformed: "Lines, binary records and datagrams that are no hints",
-            dropped = hints_dropped: "Datagrams with hints that the system has dropped (UDP)",
-            denied = hints_denied: "Datagrams not read, since no hints are taken from their senders",
-            limited = hints_limited: "Hints dropped, since their sender sends more than --hint-rate",
-            service_times_ignored = hints_service_ignored: "Service times in hints that were ignored (--hint-service-time uses them)",
+            applied = hints_applied: "Hints that began an invocation",
+            stale = hints_stale: "Hints with an impossible or already known arrival time, or \
+                 whose process started at another time",
+            foreign = hints_foreign: "Hints for processes that are not functions",
+            dead = hints_dead: "Hints for nonexistent processes",
+            failed = hints_failed: "Hints that could not be passed to the kernel half",
+            malformed = hints_malformed: "Lines, binary records and datagrams that are not hints",
+            dropped = hints_dropped: "Datagrams with hints dropped by the system (UDP)",
+            denied = hints_denied: "Datagrams of senders that are not allowed to send hints; \
+                 not read",
+            limited = hints_limited: "Hints dropped, since their sender exceeded --hint-rate",
+            service_times_ignored = hints_service_ignored: "Ignored service times in hints \
+                 (--hint-service-time uses them)",
         } }
     };
 }

@@ -15,7 +15,8 @@ use super::rates::Rates;
 use super::sender::{Sender, SenderKey};
 use super::{Clock, HintOptions};
 
-/// A request that arrived longer ago says nothing about the current work of a process.
+/// A request that arrived longer ago does not describe the current work of a
+/// process.
 const MAX_AGE_NS: u64 = 60_000_000_000;
 
 /// Tolerance for the clock of a platform that uses wall-clock time.
@@ -49,8 +50,8 @@ impl Intake {
         self.counters.denied += 1;
         if let Some(count) = complaints.denied.due(1, clock.now_ns) {
             warn!(
-                "datagrams denied: {count}, the last one from {sender}, from whom no hints are \
-                 taken (--hint-allow-uid, --hint-allow-cgroup)"
+                "datagrams denied: {count}, the last one from {sender}, which is not allowed \
+                 to send hints (--hint-allow-uid, --hint-allow-cgroup)"
             );
         }
     }
@@ -95,7 +96,7 @@ impl Intake {
     fn count_limited(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
         self.counters.limited += count;
         if let Some(count) = complaints.limited.due(count, clock.now_ns) {
-            warn!("hints dropped, since their sender sends more than --hint-rate: {count}");
+            warn!("hints dropped, since their sender exceeds --hint-rate: {count}");
         }
     }
 
@@ -152,8 +153,8 @@ impl Intake {
         self.counters.stale += count;
         if let Some(count) = complaints.stale.due(count, clock.now_ns) {
             warn!(
-                "stale hints (arrival over 60 s ago, in the future, or known; or a process \
-                 that started at another time): {count}"
+                "stale hints (arrival over 60 s ago, in the future, or already known; or the \
+                 process started at another time): {count}"
             );
         }
     }
@@ -161,7 +162,7 @@ impl Intake {
     fn count_dead(&mut self, count: u64, clock: Clock, complaints: &mut Complaints) {
         self.counters.dead += count;
         if let Some(count) = complaints.dead.due(count, clock.now_ns) {
-            info!("hints for processes that there are not: {count}");
+            info!("hints for nonexistent processes: {count}");
         }
     }
 
@@ -200,7 +201,7 @@ impl Intake {
         self.counters.applied += applied;
         self.counters.foreign += foreign;
         if let Some(count) = complaints.foreign.due(foreign, now_ns) {
-            warn!("hints for processes that are no functions: {count}");
+            warn!("hints for processes that are not functions: {count}");
         }
         self.count_dead(dead, clock, complaints);
         self.count_stale(stale, clock, complaints);
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn early_after_boot_old_is_still_impossible() {
+    fn old_arrivals_are_impossible_even_shortly_after_boot() {
         let clock = Clock {
             now_ns: SECOND,
             ..CLOCK
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_rate_is_counted_and_lost() {
+    fn hints_beyond_the_rate_are_counted_and_dropped() {
         let options = HintOptions {
             hint_rate: 5,
             ..HintOptions::default()
@@ -361,7 +362,7 @@ mod tests {
             intake.take(SENDER, text, clock, &mut complaints);
         };
         let now = CLOCK.now_ns;
-        // Malformed hints count against the rate as well.
+        // Malformed hints count against the rate, too.
         take(&mut intake, Some(b"1\nx\n3\n"), now);
         take(&mut intake, None, now);
         take(&mut intake, Some(b"4\n5\n6\n"), now);
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn service_times_take_an_option() {
+    fn service_times_need_an_option() {
         for (hint_service_time, used, ignored) in
             [(false, [0, 0, 0], 2), (true, [5000, 0, 9000], 0)]
         {

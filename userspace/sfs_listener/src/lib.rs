@@ -183,7 +183,10 @@ impl HintListener {
         }
         self.intake.counters.dropped += dropped;
         if let Some(count) = self.complaints.dropped.due(dropped, clock.now_ns) {
-            warn!("datagrams with hints that the system has dropped: {count}; more arrive than are read");
+            warn!(
+                "datagrams with hints dropped by the system: {count}; they arrive faster \
+                 than they are read"
+            );
         }
     }
 }
@@ -192,8 +195,8 @@ impl HintListener {
 fn check_who_can_send(address: &Address, options: &HintOptions) -> Result<()> {
     if matches!(address, Address::Udp(_)) && !options.hint_allow_udp {
         bail!(
-            "hints over UDP ({address}) may come from any process of this machine; listen at \
-             the path of a Unix socket, or allow that with --hint-allow-udp"
+            "hints over UDP ({address}) may come from any process of this machine; listen at a \
+             Unix socket, or allow UDP with --hint-allow-udp"
         );
     }
     Ok(())
@@ -204,14 +207,14 @@ fn warning_of_senders(address: &Address, options: &HintOptions) -> Option<String
     let names_senders = !options.hint_allow_uid.is_empty() || !options.hint_allow_cgroup.is_empty();
     match address {
         Address::Udp(_) => Some(format!(
-            "hints over UDP ({address}) are taken from any process of this machine, containers \
-             in its network included: each of them can give functions new credit"
+            "hints over UDP ({address}) are accepted from any process of this machine, \
+             including containers in its network: each of them can give functions new credit"
         )),
         Address::Unix(_) if options.hint_mode & !WIDEST_MODE != 0 && !names_senders => {
             Some(format!(
-                "--hint-mode {:04o} lets every user fill the socket, but hints are taken from \
-                 root only: name the senders (--hint-allow-uid, --hint-allow-cgroup), or use \
-                 mode 0660 with --hint-owner",
+                "--hint-mode {:04o} lets every user fill the socket, but hints are accepted \
+                 from root only: name the senders (--hint-allow-uid, --hint-allow-cgroup), or \
+                 use mode 0660 with --hint-owner",
                 options.hint_mode
             ))
         }

@@ -8,52 +8,56 @@ use sfs_hint::Address;
 use super::sender::{overflow_uid, SenderGroup};
 use super::HintListener;
 
-/// Where hints come in, and who may send them.
+/// Where hints are received, and who may send them.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Hints (docs/hints.md)")]
 pub struct HintOptions {
-    /// Take hints from the platform at ADDR: the path of a Unix socket, or
+    /// Accept hints from the platform at ADDR: the path of a Unix socket, or
     /// udp:127.0.0.1:PORT or udp:[::1]:PORT.
     #[arg(long, value_name = "ADDR")]
     pub hint_listen: Option<Address>,
 
-    /// Mode of the Unix socket, octal: who may write to it can send hints. They are taken
-    /// from root, from the user that scx_sfs runs as, and from whom --hint-allow-uid and
-    /// --hint-allow-cgroup name.
+    /// Mode of the Unix socket, octal; only users with write permission can
+    /// send hints. Hints are accepted from root, from the user that scx_sfs
+    /// runs as, and from those named by --hint-allow-uid and
+    /// --hint-allow-cgroup.
     #[arg(long, value_name = "MODE", default_value = "0600", value_parser = parse_mode,
           requires = "hint_listen")]
     pub hint_mode: u32,
 
-    /// Owner of the Unix socket, names or ids.
+    /// Owner of the Unix socket, as names or ids.
     #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner,
           requires = "hint_listen")]
     pub hint_owner: Option<Owner>,
 
-    /// Take hints from these users too, names or ids, separated by commas.
+    /// Also accept hints from these users: names or ids, separated by commas.
     #[arg(long, value_name = "UID", value_delimiter = ',', value_parser = parse_sender,
           requires = "hint_listen")]
     pub hint_allow_uid: Vec<Uid>,
 
-    /// Take hints from processes in this cgroup and below it too, whoever they run as: a
-    /// path below /sys/fs/cgroup, as system.slice/platform.service; may be repeated. The
-    /// process has to live until its hint is read.
+    /// Also accept hints from processes in this cgroup and below, whatever
+    /// their user: a path below /sys/fs/cgroup, such as
+    /// system.slice/platform.service; may be repeated. The process must live
+    /// until its hint is read.
     #[arg(long, value_name = "PATH", value_parser = SenderGroup::parse,
           requires = "hint_listen")]
     pub hint_allow_cgroup: Vec<SenderGroup>,
 
-    /// Take hints over UDP, where nothing tells who has sent them: any process of this
-    /// machine can.
+    /// Accept hints over UDP, where senders are not identified: any process of
+    /// this machine can send them.
     #[arg(long, requires = "hint_listen")]
     pub hint_allow_udp: bool,
 
-    /// Most hints a second from each sender, a process or a UDP port; a second's worth may
-    /// come at once. What is beyond it is dropped [1..=10000000].
+    /// Maximum number of hints per second from each sender (a process or a UDP
+    /// port), with bursts of one second's worth. Further hints are dropped
+    /// [1..=10000000].
     #[arg(long, value_name = "N", default_value_t = DEFAULT_RATE, requires = "hint_listen",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub hint_rate: u32,
 
-    /// Use the service times in hints, for experiments with a scheduler that knows them.
-    /// Who says 1 us goes before everybody else. Without this they are ignored.
+    /// Use the service times in hints, for experiments with a scheduler that
+    /// knows them. A claim of 1 us goes before everyone else. Without this
+    /// option they are ignored.
     #[arg(long, requires = "hint_listen")]
     pub hint_service_time: bool,
 }
@@ -126,18 +130,18 @@ fn parse_user(text: &str) -> Result<Uid, String> {
     }
     match User::from_name(text) {
         Ok(Some(user)) => Ok(user.uid),
-        Ok(None) => Err(format!("there is no user {text:?}")),
+        Ok(None) => Err(format!("unknown user {text:?}")),
         Err(error) => Err(format!("cannot look up user {text:?}: {error}")),
     }
 }
 
-/// Parses a user whose hints are taken. The overflow uid is rejected: it stands for all users
-/// of other user namespaces.
+/// Parses a user whose hints are accepted. The overflow uid is rejected: it
+/// stands for all users of other user namespaces.
 fn parse_sender(text: &str) -> Result<Uid, String> {
     let user = parse_user(text)?;
     if user.as_raw() == overflow_uid() {
         return Err(format!(
-            "user {user} stands for all that have no id here; name another one"
+            "user {user} stands for all users without an id here; name another one"
         ));
     }
     Ok(user)
@@ -149,7 +153,7 @@ fn parse_group(text: &str) -> Result<Gid, String> {
     }
     match Group::from_name(text) {
         Ok(Some(group)) => Ok(group.gid),
-        Ok(None) => Err(format!("there is no group {text:?}")),
+        Ok(None) => Err(format!("unknown group {text:?}")),
         Err(error) => Err(format!("cannot look up group {text:?}: {error}")),
     }
 }

@@ -1,4 +1,4 @@
-//! The sender of a datagram, and whether its hints are taken.
+//! The sender of a datagram, and whether its hints are accepted.
 //!
 //! The kernel names the sender: with `SO_PASSCRED`, each datagram at a Unix socket carries the
 //! credentials of its sender, and only root can forge them. The process id in them is valid as
@@ -69,9 +69,7 @@ impl SenderGroup {
     pub fn parse(text: &str) -> Result<Self, String> {
         let path = Path::new("/").join(text);
         if path.starts_with("/sys/fs/cgroup") {
-            return Err(
-                "want the path as /proc/PID/cgroup has it, without /sys/fs/cgroup".to_owned(),
-            );
+            return Err("want the path as in /proc/PID/cgroup, without /sys/fs/cgroup".to_owned());
         }
         if path == Path::new("/") {
             return Err("every process is in the root; name a cgroup below it".to_owned());
@@ -96,7 +94,7 @@ impl std::fmt::Display for SenderGroup {
     }
 }
 
-/// The senders whose hints are taken.
+/// The senders whose hints are accepted.
 #[derive(Debug)]
 pub(super) struct Admission {
     uids: Vec<u32>,
@@ -117,8 +115,9 @@ impl Admission {
         }
     }
 
-    /// Returns whether hints are taken from `sender`. A process that is not visible here, or
-    /// whose user has no id here, is in another namespace, so its ids do not identify it.
+    /// Returns whether hints are accepted from `sender`. A process that is not
+    /// visible here, or whose user has no id here, is in another namespace, so
+    /// its ids do not identify it.
     pub(super) fn admits(&self, sender: &Sender) -> bool {
         match sender {
             // --hint-allow-udp was given, otherwise this socket would not exist.
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_holds_itself_and_what_is_below() {
+    fn a_group_contains_itself_and_groups_below() {
         let platform = group("system.slice/platform.service");
         assert_eq!(platform, group("/system.slice/platform.service/"));
         let holds = |path: &str| platform.holds(Path::new(path));
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_group_is_refused() {
+    fn invalid_groups_are_refused() {
         for text in ["", "/", "//", "/sys/fs/cgroup/x", "a/../b", "..", "a\nb"] {
             assert!(SenderGroup::parse(text).is_err(), "{text:?} was taken");
         }
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_another_process_s_by_now_is_not_believed() {
+    fn a_reused_id_is_not_trusted() {
         let everywhere = admission(&[0], vec![SenderGroup("/".into())]);
         let mut child = Command::new("true").spawn().unwrap();
         let sender = stranger(&child);

@@ -287,7 +287,7 @@ fn make_folder(path: &Path) -> Result<()> {
     };
     match DirBuilder::new().mode(0o755).create(folder) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists && !folder.is_dir() => {
-            Err(error).with_context(|| format!("cannot make the folder {}", folder.display()))
+            Err(error).with_context(|| format!("cannot create the folder {}", folder.display()))
         }
         _ => Ok(()),
     }
@@ -325,14 +325,14 @@ fn is_in_use(error: &anyhow::Error) -> bool {
 /// The latter requires Linux 6.16. Earlier kernels require that there is no room for
 /// descriptors, and so none for the sender's pidfd.
 fn ask_who_sends(socket: &OwnedFd, options: &HintOptions) -> Result<()> {
-    setsockopt(socket, sockopt::PassCred, &true).context("cannot ask who sends hints")?;
+    setsockopt(socket, sockopt::PassCred, &true).context("cannot request the senders of hints")?;
     let no_descriptors = set_flag(socket, SO_PASSRIGHTS, false);
     if options.hint_allow_cgroup.is_empty() {
         return Ok(());
     }
     no_descriptors
         .and_then(|()| set_flag(socket, SO_PASSPIDFD, true))
-        .context("--hint-allow-cgroup takes Linux 6.16 or later; use --hint-allow-uid instead")
+        .context("--hint-allow-cgroup needs Linux 6.16 or later; use --hint-allow-uid instead")
 }
 
 /// Sets an option that the library does not support.
@@ -354,15 +354,15 @@ fn set_flag(socket: &OwnedFd, option: libc::c_int, value: bool) -> io::Result<()
 /// Removes the socket of a dead loader.
 fn remove_stale(path: &Path) -> Result<()> {
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        bail!("there is a file of that name that is no socket; remove it or choose another path");
+        bail!("a file of that name exists and is not a socket; remove it or choose another path");
     }
     match UnixDatagram::unbound()?.connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
         Ok(()) => bail!("another program listens there; stop it or choose another path"),
         Err(error) => return Err(error).context("cannot tell whether another program listens"),
     }
-    debug!("replacing {}, which nobody listens at", path.display());
-    fs::remove_file(path).context("cannot remove the socket that nobody listens at")
+    debug!("replacing {}, which has no listener", path.display());
+    fs::remove_file(path).context("cannot remove the unused socket")
 }
 
 /// The file of a socket. Dropping it removes the file, unless another file has replaced it.
@@ -392,7 +392,7 @@ impl SocketFile {
                 owner.group,
                 AtFlags::AT_EMPTY_PATH,
             )
-            .context("cannot give it to --hint-owner (that takes CAP_CHOWN)")?;
+            .context("cannot give it to --hint-owner (this needs CAP_CHOWN)")?;
         }
         let mode = fs::Permissions::from_mode(options.hint_mode);
         let file = format!("/proc/self/fd/{}", self.file.as_raw_fd());

@@ -1,6 +1,6 @@
-//! The listener against real sockets.
+//! The listener with real sockets.
 
-// Each test has its own part of it.
+// Each test program uses only a part of it.
 #[allow(dead_code)]
 mod bench;
 
@@ -49,7 +49,7 @@ fn a_hint_reaches_the_kernel_half() {
             flags: 0,
             arrived_at: 999_000_000_000,
             function: first.function,
-            // Nobody has allowed those.
+            // The option for them is not given.
             service_ns: 0,
         }
     );
@@ -62,7 +62,7 @@ fn a_hint_reaches_the_kernel_half() {
     );
 }
 
-/// This process for one that there is, and a reaped child for one that there is not.
+/// This process exists; a reaped child does not.
 #[test]
 fn a_start_time_must_be_that_of_the_process() {
     let mut bench = Bench::unix();
@@ -88,13 +88,13 @@ fn a_start_time_must_be_that_of_the_process() {
 }
 
 #[test]
-fn nothing_there_is_nothing_done() {
+fn without_hints_nothing_is_done() {
     let mut bench = Bench::unix();
     assert_eq!(bench.drain(), HintCounters::default());
 }
 
 #[test]
-fn trouble_is_counted_by_kind_and_harms_no_other() {
+fn problems_are_counted_by_kind_and_affect_no_other_hint() {
     let mut bench = Bench::unix();
     let sender = bench.raw();
     for datagram in [
@@ -127,7 +127,7 @@ fn trouble_is_counted_by_kind_and_harms_no_other() {
 }
 
 #[test]
-fn a_kernel_half_that_fails_loses_no_more_than_its_batch() {
+fn a_failing_kernel_half_loses_only_its_batch() {
     let mut bench = Bench::unix();
     let mut client = bench.client(Form::Text);
     for pid in [100, 101] {
@@ -156,7 +156,7 @@ fn hints_over_udp_come_in_batches() {
 }
 
 #[test]
-fn a_flood_is_taken_in_portions() {
+fn a_flood_is_read_in_portions() {
     let mut bench = Bench::udp();
     let mut client = bench.client(Form::Binary);
     let hints: Vec<Hint> = (1000..11_000).map(Hint::of).collect();
@@ -169,7 +169,7 @@ fn a_flood_is_taken_in_portions() {
         assert!(rounds < 10, "{:?}", bench.listener.counters());
     }
 
-    // Datagrams that hold nothing are counted as well.
+    // Datagrams without hints count, too.
     for _ in 0..600 {
         assert_eq!(client.send(&Hint::of(1)).unwrap(), Delivery::Sent);
     }
@@ -178,7 +178,7 @@ fn a_flood_is_taken_in_portions() {
 }
 
 #[test]
-fn what_the_system_drops_is_counted() {
+fn drops_by_the_system_are_counted() {
     let mut bench = Bench::udp();
     let mut client = bench.client(Form::Text);
     let sent = 100_000;
@@ -189,8 +189,9 @@ fn what_the_system_drops_is_counted() {
     while bench.drain().received > seen {
         seen = bench.listener.counters().received;
     }
-    assert!(seen < sent, "a buffer without end");
-    // The kernel says how many it has dropped with the next one that arrives.
+    assert!(seen < sent, "an endless buffer");
+    // The kernel reports the number of drops with the next datagram that
+    // arrives.
     let _ = client.send(&Hint::of(1000)).unwrap();
     let counters = bench.drain();
     assert_eq!(counters.received, seen + 1);
@@ -246,7 +247,7 @@ fn the_socket_comes_and_goes_with_its_folder_in_place() {
 }
 
 #[test]
-fn a_socket_in_use_is_not_taken_over() {
+fn a_socket_in_use_is_not_replaced() {
     let bench = Bench::unix();
     let said = format!("{:#}", listen(&bench.path()).err().unwrap());
     assert!(said.contains("another program listens there"), "{said}");
@@ -255,10 +256,10 @@ fn a_socket_in_use_is_not_taken_over() {
     let file = bench.dir.path().join("file");
     fs::write(&file, "precious").unwrap();
     let said = format!("{:#}", listen(&file).err().unwrap());
-    assert!(said.contains("no socket"), "{said}");
+    assert!(said.contains("not a socket"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
 
-    // A socket of another kind is somebody else's.
+    // A socket of another kind belongs to another program.
     let stream = bench.dir.path().join("stream");
     let _in_use = UnixListener::bind(&stream).unwrap();
     assert!(listen(&stream).is_err());
@@ -266,7 +267,7 @@ fn a_socket_in_use_is_not_taken_over() {
 }
 
 #[test]
-fn a_socket_that_a_dead_loader_has_left_is_replaced() {
+fn the_socket_of_a_dead_loader_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hint.sock");
     drop(UnixDatagram::bind(&path).unwrap());
@@ -297,9 +298,9 @@ fn a_udp_port_in_use_is_an_error() {
 }
 
 #[test]
-fn nothing_but_loopback_is_bound() {
+fn only_loopback_is_bound() {
     let everywhere = Address::Udp("0.0.0.0:0".parse().unwrap());
     let refused = HintListener::listen(&everywhere, &over_udp());
     let said = format!("{:#}", refused.err().unwrap());
-    assert!(said.contains("no loopback address"), "{said}");
+    assert!(said.contains("not a loopback address"), "{said}");
 }

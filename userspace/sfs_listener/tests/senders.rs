@@ -1,6 +1,6 @@
-//! Who may send hints, and how many, against real sockets.
+//! Who may send hints, and how many, with real sockets.
 
-// Each test has its own part of it.
+// Each test program uses only a part of it.
 #[allow(dead_code)]
 mod bench;
 
@@ -17,12 +17,13 @@ use sfs_hint::{Form, Hint};
 use sfs_listener::{HintListener, HintOptions, SenderGroup};
 use sfs_skip::skip;
 
-/// Starts `program` as user `uid`, which has sent a hint for process 1000 by then.
+/// Starts `program` as user `uid`; it has sent a hint for process 1000 by the
+/// time this returns.
 fn sends_as(uid: u32, bench: &Bench, program: &str) -> Child {
     let socket = bench.raw();
     let mut command = Command::new("/usr/bin/env");
     command.args(program.split(' ')).uid(uid).gid(uid);
-    // SAFETY: a system call only, between fork and exec.
+    // SAFETY: only a system call between fork and exec.
     unsafe {
         command.pre_exec(move || socket.send(b"1000").map(drop));
     }
@@ -41,7 +42,7 @@ fn other_users_are_denied_unless_they_are_named() {
         hint_allow_uid: uids.iter().copied().map(Uid::from_raw).collect(),
         ..HintOptions::default()
     };
-    // The last one stands for whoever has no id here.
+    // The last one stands for users without an id here.
     for (options, uid, taken) in [
         (named(&[]), 0, true),
         (named(&[]), 12, false),
@@ -73,14 +74,14 @@ fn processes_of_other_groups_are_denied() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!((counters.received, counters.denied), (0, 1));
-    // Users that are named need no group.
+    // Allowed users need no group.
     sends_as(0, &bench, "true").wait().unwrap();
     assert_eq!(bench.drain().received, 1);
 }
 
-/// The listener must not keep what senders attach: it would run out of descriptors.
+/// The listener must close attached descriptors, or it would run out of them.
 #[test]
-fn descriptors_that_come_with_a_hint_are_not_kept() {
+fn descriptors_attached_to_a_hint_are_closed() {
     let group = SenderGroup::parse("no/such/group").unwrap();
     for hint_allow_cgroup in [vec![], vec![group]] {
         let options = HintOptions {
@@ -94,13 +95,13 @@ fn descriptors_that_come_with_a_hint_are_not_kept() {
         let rights = [ControlMessage::ScmRights(&fds)];
         let text = [IoSlice::new(b"1000")];
         let sent = sendmsg::<()>(sender.as_raw_fd(), &text, &rights, MsgFlags::empty(), None);
-        // From Linux 6.16 on it is the sender who is told.
+        // From Linux 6.16 on, the send fails instead.
         if sent != Err(Errno::EPERM) {
             sent.unwrap();
             assert_eq!(bench.drain().denied, 1);
         }
         drop(writer);
-        // The end of the pipe: nobody has its other end any more.
+        // End of file: the other end of the pipe is closed.
         assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0);
         sender.send(b"1001").unwrap();
         assert_eq!(bench.drain().received, 1);
@@ -122,7 +123,7 @@ fn a_sender_has_a_rate() {
 }
 
 #[test]
-fn udp_takes_an_option() {
+fn udp_needs_an_option() {
     let any_port = "udp:127.0.0.1:0".parse().unwrap();
     let refused = HintListener::listen(&any_port, &HintOptions::default());
     let said = format!("{:#}", refused.err().unwrap());

@@ -49,14 +49,16 @@ fn sync_often(disk: &Ext4) -> Result<Duration> {
     Ok(longest)
 }
 
-/// Writes, and waits until the kernel has written that back. Returns how long that took.
+/// Writes, and waits until the kernel has written back. Returns the time this
+/// took.
 fn leave_dirty(disk: &Ext4) -> Result<Duration> {
     // Every 200 ms the kernel writes back pages of that age; the defaults are 5 and 30 s.
     for file in ["dirty_writeback_centisecs", "dirty_expire_centisecs"] {
         fs::write(format!("/proc/sys/vm/{file}"), "20")?;
     }
     let mut file = File::create(disk.file("dirty"))?;
-    // Some of it may already be on the disk, as the writes take the emulator a while.
+    // Some of it may already be on the disk, as the writes take a while on the
+    // emulator.
     for _ in 0..5 {
         file.write_all(&vec![2; 4 << 20])?;
         if dirty_kib()? >= 1024 {
@@ -64,7 +66,7 @@ fn leave_dirty(disk: &Ext4) -> Result<Duration> {
         }
     }
     let start = now();
-    ensure!(dirty_kib()? >= 1024, "nothing is dirty");
+    ensure!(dirty_kib()? >= 1024, "no page is dirty");
     while dirty_kib()? > 64 {
         ensure!(since(start) < ms(20_000), "pages stay dirty");
         sleep(ms(2));
@@ -72,7 +74,7 @@ fn leave_dirty(disk: &Ext4) -> Result<Duration> {
     Ok(since(start))
 }
 
-/// Returns how much is dirty or being written back, in KiB.
+/// Returns the amount that is dirty or being written back, in KiB.
 fn dirty_kib() -> Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let number = |name: &str| {

@@ -31,7 +31,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "sandboxes_beyond_the_limit_wait",
-        about: "--max-sandboxes: tasks of further sandboxes are no functions until one is removed",
+        about: "--max-sandboxes: tasks of further sandboxes are not functions until one is removed",
         run: sandboxes_beyond_the_limit_wait,
     },
     Case {
@@ -46,7 +46,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "forks_fail_without_memory",
-        about: "a sandbox at its memory limit fails to fork again and again: others are not delayed",
+        about: "a sandbox at its memory limit repeatedly fails to fork: others are not delayed",
         run: forks_fail_without_memory,
     },
     Case {
@@ -226,7 +226,7 @@ fn folders_that_cannot_be_watched(bench: &Bench) -> Result<()> {
     let come = || -> Result<[Cgroup; 3]> {
         let second = Cgroup::new("tenants/second/unseen")?;
         let warned = wait_until(PATIENCE, || scheduler.log().contains("max_user_watches"));
-        ensure!(warned, "there is no warning: {}", scheduler.log());
+        ensure!(warned, "the warning is missing: {}", scheduler.log());
         let third = Cgroup::new("tenants/third/unseen")?;
         // When the loader has seen this one, it has seen the earlier ones too.
         let sandbox = Cgroup::new("tenants/first/f")?;

@@ -65,10 +65,7 @@ fn fails(bench: &Bench, prepare: impl FnOnce(&mut Command)) -> Result<String> {
 fn needs_a_kernel_with_sched_ext(bench: &Bench) -> Result<()> {
     for place in [c"/sys/kernel", c"/sys/kernel/sched_ext"] {
         let said = fails(bench, |command| cover(command, place, None))?;
-        ensure!(
-            said.contains("has no sched_ext"),
-            "it does not give the reason"
-        );
+        ensure!(said.contains("has no sched_ext"), "the reason is missing");
     }
     for option in ["--version", "--help", "--help-stats"] {
         let mut command = Command::new(bench.program());
@@ -85,15 +82,12 @@ fn needs_types_of_the_kernel(bench: &Bench) -> Result<()> {
     for content in [b"".as_slice(), b"\x9f\xeb\x01", b"no types at all\n"] {
         fs::write("/tmp/types", content)?;
         let said = fails(bench, |command| cover(command, TYPES, Some(c"/tmp/types")))?;
-        ensure!(
-            said.contains("cannot be read"),
-            "it does not give the reason"
-        );
+        ensure!(said.contains("cannot be read"), "the reason is missing");
     }
     let said = fails(bench, |command| cover(command, c"/sys/kernel/btf", None))?;
     ensure!(
         said.contains("has no type information"),
-        "without BTF it does not give the reason"
+        "without BTF the reason is missing"
     );
     Ok(())
 }
@@ -128,7 +122,7 @@ fn full_disk_keeps_what_was_learned_before(bench: &Bench) -> Result<()> {
     ensure!(status.success(), "{status}: {log}");
     ensure!(
         log.contains("cannot save what was learned to /tmp/disk/state: No space left"),
-        "there is no such warning: {log}"
+        "the warning is missing: {log}"
     );
     ensure!(fs::read(&file)? == saved, "the file has changed");
     let left = fs::read_dir(disk.path())?.count();
@@ -155,7 +149,7 @@ fn log_on_a_full_disk_stops_nothing(bench: &Bench) -> Result<()> {
     Process::burner(ms(30))?.wait()?;
     scheduler.wait_for("a demotion", |stats| stats.demotions == 1)?;
     let (status, _) = scheduler.stop(Signal::SIGINT)?;
-    ensure!(status.code() == Some(0), "it has ended with {status}");
+    ensure!(status.code() == Some(0), "it ended with {status}");
 
     // Bad options with output that cannot be written: a failure, no panic.
     let status = Command::new(bench.program())

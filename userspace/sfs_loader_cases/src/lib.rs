@@ -1,5 +1,5 @@
-//! Behaviour cases about the loader `scx_sfs`: loading, unloading and restarts, what it
-//! prints, the files it keeps, and faults of its surroundings.
+//! Behaviour cases about the loader `scx_sfs`: loading, unloading and restarts,
+//! its output, its files, and faults of its environment.
 
 pub mod disk;
 pub mod faults;

@@ -1,4 +1,4 @@
-//! Loading, unloading, and what happens when it goes wrong.
+//! Loading and unloading, and failures of both.
 
 use std::time::Duration;
 
@@ -89,14 +89,17 @@ fn refuses_a_second_loader(bench: &Bench) -> Result<()> {
     let second = output_of(&mut std::process::Command::new(bench.program()))?;
     let said = String::from_utf8_lossy(&second.stderr);
     bench.say(format_args!("{}: {}", second.status, said.trim()));
-    ensure!(!second.status.success(), "the second loader does not fail");
+    ensure!(!second.status.success(), "the second loader did not fail");
     ensure!(
         said.contains("another sched_ext scheduler is loaded (sfs_"),
-        "it does not give the reason"
+        "the reason is missing"
     );
     ensure!(state() == "enabled", "the first one is {}", state());
     ensure_tasks_run()?;
-    ensure!(scheduler.stats()?.arrivals > 0, "the first does not count");
+    ensure!(
+        scheduler.stats()?.arrivals > 0,
+        "the first one does not count"
+    );
     scheduler.finish()
 }
 
@@ -150,7 +153,7 @@ fn verifier_has_little_to_do(bench: &Bench) -> Result<()> {
     let counts = verified(&log);
     let all: u64 = counts.iter().map(|(_, count)| count).sum();
     let largest = counts.iter().max_by_key(|(_, count)| *count);
-    let (name, count) = largest.context("the verifier said nothing")?;
+    let (name, count) = largest.context("the verifier's log is missing")?;
     bench.say(format_args!(
         "{} programs, {all} instructions, {count} of them for {name}",
         counts.len()

@@ -45,7 +45,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "monitor_says_that_nothing_runs",
-        about: "--monitor without a scheduler says so in one line and waits for one",
+        about: "--monitor without a scheduler reports this in one line and waits for one",
         run: monitor_says_that_nothing_runs,
     },
     Case {
@@ -105,7 +105,10 @@ fn refuses_bad_options(bench: &Bench) -> Result<()> {
     ] {
         let (status, said) = run(bench, options)?;
         ensure!(status == Some(code), "{options}: {status:?}, {said}");
-        ensure!(said.contains(word), "{options}: gives no reason: {said}");
+        ensure!(
+            said.contains(word),
+            "{options}: the reason is missing: {said}"
+        );
         ensure!(state() == "disabled", "{options}: {}", state());
     }
     Ok(())
@@ -133,7 +136,7 @@ fn needs_root(bench: &Bench) -> Result<()> {
     ensure!(output.status.code() == Some(1), "{}", output.status);
     ensure!(
         said.contains("needs root"),
-        "it does not say that root is needed"
+        "the error does not say that root is needed"
     );
     Ok(())
 }
@@ -220,13 +223,13 @@ fn monitor_says_that_nothing_runs(bench: &Bench) -> Result<()> {
     let told_again = wait_until(PATIENCE, || read(&err).lines().count() == 2);
     kill(Pid::from_raw(monitor.id().cast_signed()), Signal::SIGINT)?;
     let status = monitor.wait()?;
-    ensure!(said, "it says nothing");
+    ensure!(said, "it printed nothing");
     let is_clear = complaint == "scx_sfs: no scx_sfs is running, waiting for one\n";
-    ensure!(is_clear, "it says {complaint}");
+    ensure!(is_clear, "it printed {complaint}");
     ensure!(served, "it does not find the scheduler");
     ensure!(
         told_again,
-        "it says after the scheduler has ended: {}",
+        "after the end of the scheduler it printed: {}",
         read(&err)
     );
     ensure!(status.success(), "the monitor ends with {status}");
@@ -273,7 +276,7 @@ fn dump_shows_state(bench: &Bench) -> Result<()> {
         "sfs: queued: FILTER=0",
         "sfs: turn=FAIR",
     ] {
-        ensure!(text.contains(word), "\"{word}\" is not in the dump");
+        ensure!(text.contains(word), "\"{word}\" is missing in the dump");
     }
     ensure!(
         text.contains("sfs: invocation 1 demoted credit=7000us"),

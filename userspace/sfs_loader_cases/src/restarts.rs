@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "restart_makes_no_functions_of_others",
-        about: "processes started while nothing was loaded, or no longer known, are no functions",
+        about: "processes started while nothing was loaded, or no longer known, are not functions",
         run: restart_makes_no_functions_of_others,
     },
     Case {
@@ -146,13 +146,13 @@ fn waits_for_the_scheduler_before(bench: &Bench) -> Result<()> {
     let took = sfs_testbed::clock::now() - begin;
     kernel.wait()?;
     bench.say(scheduler.log().lines().last().unwrap_or(""));
-    ensure!(took >= WAIT, "it has not waited: {took:?}");
+    ensure!(took >= WAIT, "it did not wait: {took:?}");
     let lines = scheduler.log();
-    let said = lines.matches("waits for the scheduler before").count();
-    ensure!(said == 1, "it says so {said} times");
+    let said = lines.matches("waiting for the previous scheduler").count();
+    ensure!(said == 1, "it was logged {said} times");
     scheduler.finish()?;
 
-    // Somebody may lose patience.
+    // An operator may lose patience.
     fs::write(file, "disabling\n")?;
     let mut command = std::process::Command::new(bench.program());
     cover(&mut command, STATE, Some(c"/tmp/state"));
@@ -183,7 +183,7 @@ fn missing_kernel_function_costs_one_boundary(bench: &Bench) -> Result<()> {
     bench.say(warnings.join("\n"));
     ensure!(
         warnings.len() == 1
-            && warnings[0].contains("--boundary receive does not see what is received over IPv6"),
+            && warnings[0].contains("--boundary receive does not see data received over IPv6"),
         "{log}"
     );
     let server = Server::start_tcp(DEMAND)?;

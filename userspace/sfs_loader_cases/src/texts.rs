@@ -1,4 +1,4 @@
-//! Task names that are meant to forge lines of the loader's output.
+//! Task names that try to forge lines of the loader's output.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use sfs_testbed::scheduler::Scheduler;
 /// The cases of this file, in the order in which they run.
 pub const CASES: &[Case] = &[Case {
     name: "names_forge_no_line",
-    about: "a stalled task with control characters and no UTF-8 in its name: the exit reason \
+    about: "a stalled task with control characters and invalid UTF-8 in its name: the exit reason \
             is one line, the dump is complete, the exit status is a failure",
     run: names_forge_no_line,
 }];
@@ -25,7 +25,8 @@ const NAME: &CStr = c"\nEXIT: f\xff\x1b[2J";
 const SHOWN: &str = r"\nEXIT: f\xff\u{1b}[2J[";
 
 fn names_forge_no_line(bench: &Bench) -> Result<()> {
-    // On a single CPU the kernel's watchdog stalls too, and is the exit reason then.
+    // On a single CPU the kernel's watchdog also stalls, and is then the exit
+    // reason.
     bench.needs_two_cpus()?;
     // The kernel's watchdog looks twice in this time.
     let scheduler = Scheduler::start_prepared(bench.program(), &[], |command| {

@@ -1,4 +1,5 @@
-//! Very many tasks at once, and kernel threads, a shell and real-time tasks beside them.
+//! Very many tasks at once, with kernel threads, a shell and real-time tasks
+//! beside them.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -67,8 +68,9 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Starts a process with `count` threads that wait for one event, burn `demand` and end. Its
-/// value is 1 when all threads exist, and finally how long they took, in ms, at least 2.
+/// Starts a process with `count` threads that wait for one event, burn `demand`
+/// and end. Its value is 1 once all threads exist, and finally the time they
+/// took in ms, at least 2.
 fn sleepers(count: usize, demand: Duration) -> Result<Process> {
     Process::spawn(move |report| {
         let gate = std::sync::Arc::new(std::sync::Barrier::new(count + 1));
@@ -131,15 +133,15 @@ fn fork_bomb_inside_a_pids_limit(bench: &Bench) -> Result<()> {
     let box_ = Cgroup::new("bomb")?;
     box_.set("pids.max", "400")?;
     let scheduler = bench.load("")?;
-    // Forked into its group: a move takes a grace period of RCU, and a bomb quicker than
-    // that takes the machine down.
+    // Forked into its group: a move takes a grace period of RCU, and a bomb
+    // faster than that takes the machine down.
     let bomb = Process::spawn_in(&box_, |_| loop {
         // SAFETY: the process has a single thread.
         let _ = unsafe { nix::unistd::fork() };
     })?;
     sleep(ms(1000));
     let longest = longest_of_ten(ms(2));
-    // Before anything can fail: outside of its group the bomb has no limit.
+    // Before anything can fail: outside its group the bomb has no limit.
     box_.set("cgroup.kill", "1")?;
     bench.at_most("longest of ten short processes", longest?, ms(5000))?;
     drop(bomb);
@@ -216,7 +218,7 @@ fn pseudoterminal() -> Result<(File, File)> {
     }
     let (mut master, mut slave) = (-1, -1);
     let none = std::ptr::null_mut();
-    // SAFETY: writes the two numbers; null asks for nothing else.
+    // SAFETY: writes the two numbers; null requests nothing else.
     let done = unsafe {
         libc::openpty(
             &raw mut master,
@@ -312,8 +314,9 @@ fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// A request passes from thread to thread of the loader. Sooner or later one of these is on a
-/// CPU that the deadline task takes. It must not be lost: the reader would wait for ever.
+/// A request passes from thread to thread of the loader. Sooner or later one of
+/// these is on a CPU that the deadline task takes. It must not be lost, or the
+/// reader would wait forever.
 fn statistics_come_beside_deadline_task(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
@@ -327,8 +330,8 @@ fn statistics_come_beside_deadline_task(bench: &Bench) -> Result<()> {
         sleep(ms(3));
     }
     bench.at_most("an answer of 200, on average", total / 200, ms(10))?;
-    // Some waits in FAIR of 50 ms each, after more than a short turn: the server spins before
-    // it sleeps, which is expensive in the emulator.
+    // Several waits in FAIR of 50 ms each, after more than a short turn: the
+    // server spins before it sleeps, which is expensive on the emulator.
     bench.at_most("the longest", longest, ms(1000))?;
     drop((deadline, chains));
     scheduler.finish()

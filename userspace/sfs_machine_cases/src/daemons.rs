@@ -1,4 +1,4 @@
-//! Daemons: processes that are not functions, and through which requests pass.
+//! Daemons: processes that are not functions, and that pass requests on.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use sfs_testbed::scheduler::Scheduler;
 pub const CASES: &[Case] = &[
     Case {
         name: "daemons_wake_up_as_under_eevdf",
-        about: "wake-ups of a gateway outside of the sandboxes, on a saturated machine: mean, p99, worst",
+        about: "wake-ups of a gateway outside the sandboxes, on a saturated machine: mean, p99, worst",
         run: daemons_wake_up_as_under_eevdf,
     },
     Case {
@@ -33,12 +33,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "programs_start_as_under_eevdf",
-        about: "a process outside of the sandboxes starts programs on a saturated machine",
+        about: "a process outside the sandboxes starts programs on a saturated machine",
         run: programs_start_as_under_eevdf,
     },
     Case {
         name: "busy_servers_answer_as_under_eevdf",
-        about: "a busy server outside of the sandboxes on a saturated machine: number of answers, p99",
+        about: "a busy server outside the sandboxes on a saturated machine: number of answers, p99",
         run: busy_servers_answer_as_under_eevdf,
     },
     Case {
@@ -48,7 +48,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "daemons_have_a_budget",
-        about: "daemons that use all the CPU time they get leave half of the machine to functions",
+        about: "daemons that use all the CPU time that they get leave half of the machine to functions",
         run: daemons_have_a_budget,
     },
 ];
@@ -57,15 +57,15 @@ pub const CASES: &[Case] = &[
 const WAKEUPS: usize = 200;
 const PAUSE: Duration = ms(10);
 
-/// Number of wake-ups before the measured ones: some short runs, so that an earlier long one is
-/// forgotten.
+/// Number of wake-ups before the measured ones: some short runs, so that an
+/// earlier long one no longer counts.
 const FIRST: usize = 20;
 
-/// How late the emulator itself delivers a timer's interrupt: it runs the CPUs in turn, each
-/// until the next timer of any.
+/// Delay with which the emulator itself delivers a timer's interrupt: it runs
+/// the CPUs in turn, each until the next timer of any.
 const EMULATED: Duration = ms(1);
 
-/// How late a daemon woke up.
+/// The delays of a daemon's wake-ups.
 struct Lateness {
     mean: Duration,
     p99: Duration,
@@ -83,7 +83,8 @@ impl Lateness {
     }
 }
 
-/// Wakes up again and again, burns 0.2 ms each time, and returns how late each wake-up was.
+/// Wakes up repeatedly, burns 0.2 ms each time, and returns the delay of each
+/// wake-up.
 fn wake_up_often() -> Vec<Duration> {
     let mut due = now() + PAUSE;
     let one = |_| {
@@ -96,7 +97,7 @@ fn wake_up_often() -> Vec<Duration> {
     (0..FIRST + WAKEUPS).map(one).skip(FIRST).collect()
 }
 
-/// Runs `measure` in a process of its own; returns its result.
+/// Runs `measure` in a separate process; returns its result.
 fn in_a_daemon(measure: impl FnOnce() -> Vec<Duration>) -> Result<Vec<Duration>> {
     Ok(in_a_daemon_while(measure, || Ok(()))?.0)
 }
@@ -120,7 +121,7 @@ fn in_a_daemon_while<T>(
     Ok((times, acted))
 }
 
-/// Returns how late a process woke up that did `before` first.
+/// Returns the delays of a process that first did `before`.
 fn lateness_of_daemon(before: impl FnOnce()) -> Result<Lateness> {
     let late = in_a_daemon(|| {
         before();
@@ -215,9 +216,10 @@ fn load_as_the_service_does(bench: &Bench, options: &[&str]) -> Result<Scheduler
     })
 }
 
-/// Loading takes seconds on a busy machine. Meanwhile a sandbox appears with more load than the
-/// machine can serve. Then the kernel hands over all tasks one by one, and tasks that the
-/// scheduler already has do not run until the end. Existing tasks must not count as arrivals.
+/// Loading takes seconds on a busy machine. Meanwhile a sandbox appears with
+/// more load than the machine can serve. The kernel then hands over all tasks
+/// one by one, and tasks that the scheduler already has do not run until the
+/// end. Existing tasks must not count as arrivals.
 fn loading_holds_up_nobody(bench: &Bench) -> Result<()> {
     const PAUSE: Duration = ms(8);
     let endless = 12 * bench.cpus();
@@ -261,9 +263,10 @@ fn loading_holds_up_nobody(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// Returns how long this process, which is in no sandbox, takes to run a program that does
-/// nothing. Like a container runtime it does so without a copy of its memory, which would take
-/// a lock that it shares with all processes that the case has forked, functions among them.
+/// Returns the time that this process, which is in no sandbox, needs to run a
+/// program that does nothing. Like a container runtime it does not copy its
+/// memory for that, because the copy would take a lock shared with all
+/// processes that the case has forked, including functions.
 fn time_to_run_a_program() -> Result<Lateness> {
     let one = |_| {
         sleep(ms(20));
@@ -305,7 +308,7 @@ fn programs_start_as_under_eevdf(bench: &Bench) -> Result<()> {
 const REQUEST: u8 = 0;
 const LAST: u8 = 1;
 
-/// Number of requests that wait for their answers at any time.
+/// Number of requests in flight at any time.
 const IN_FLIGHT: usize = 8;
 
 /// Answers requests, each after some CPU time, until the last one.
@@ -318,7 +321,7 @@ fn serve(mut socket: &UnixStream) {
     }
 }
 
-/// Sends requests for a second; returns how long each answer took.
+/// Sends requests for a second; returns the time of each answer.
 fn ask(mut socket: &UnixStream) -> Vec<Duration> {
     let (mut sent, mut took) = (VecDeque::new(), Vec::new());
     let end = now() + ms(1000);
@@ -335,7 +338,7 @@ fn ask(mut socket: &UnixStream) -> Vec<Duration> {
     took
 }
 
-/// Returns how long a busy server's answers took, and their number.
+/// Returns the times of a busy server's answers, and their number.
 fn answers_of_a_server() -> Result<(Lateness, usize)> {
     let (server, client) = UnixStream::pair().context("cannot make a pair of sockets")?;
     let mut serving = Process::spawn(|_| serve(&server))?;

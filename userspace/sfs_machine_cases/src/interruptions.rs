@@ -1,5 +1,5 @@
-//! Outside influence on tasks that run or wait: signals, a debugger, the freezer, kills; and
-//! unusual ways to start a task.
+//! Interference with tasks that run or wait: signals, a debugger, the freezer,
+//! kills; and unusual ways to start a task.
 
 use std::process::Command;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "traced_in_mid_invocation",
-        about: "a process that a debugger stops again and again keeps the same credit",
+        about: "a process that a debugger stops repeatedly keeps the same credit",
         run: traced_in_mid_invocation,
     },
     Case {
@@ -93,7 +93,8 @@ fn load(bench: &Bench, in_fair: bool) -> Result<Scheduler> {
     load_with(bench, in_fair, "")
 }
 
-/// The same for a case that sets a quota, also on a kernel that does not report quotas.
+/// The same for a case that sets a quota, even on a kernel that does not report
+/// quotas.
 fn load_without_quotas(bench: &Bench, in_fair: bool) -> Result<Scheduler> {
     load_with(bench, in_fair, "--ignore-quotas")
 }
@@ -120,7 +121,8 @@ fn stops_and_continues(bench: &Bench) -> Result<()> {
             send(&hogs, Signal::SIGCONT)?;
             sleep(ms(20));
         }
-        // In FILTER the queued hogs get a CPU only when the first have ended.
+        // In FILTER the queued hogs get a CPU only after the first ones have
+        // ended.
         let first = if in_fair { hogs.len() } else { bench.cpus() };
         let (running, rest): (Vec<_>, Vec<_>) =
             hogs.into_iter().enumerate().partition(|(i, _)| *i < first);
@@ -172,7 +174,7 @@ fn traced_in_mid_invocation(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// Makes one of ptrace's requests that need no data.
+/// Makes a ptrace request without data.
 fn trace(request: libc::c_uint, pid: Pid) -> Result<()> {
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: neither address nor data are used by these requests.
@@ -301,7 +303,7 @@ fn thread_becomes_another_program(bench: &Bench) -> Result<()> {
                 unsafe { libc::execv(path.as_ptr(), arguments.as_ptr()) };
             });
             let _ = exec.join();
-            panic!("exec has failed");
+            panic!("exec failed");
         })?;
         process.wait()?;
     }

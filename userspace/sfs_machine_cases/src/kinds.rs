@@ -1,5 +1,5 @@
-//! Kinds of work that mostly wake up, switch, begin and end, in counted steps: like those of
-//! stress-ng's stressors that depend most on the scheduler.
+//! Kinds of work that mostly wake up, switch, start and end, in counted steps,
+//! like those stressors of stress-ng that depend most on the scheduler.
 
 use std::io::{pipe, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,13 +23,13 @@ use sfs_testbed::process::{pin_self, Process};
 use sfs_testbed::report::Report;
 use sfs_testbed::words::{Semaphore, Word};
 
-/// How long each process runs.
+/// Run time of each process.
 pub const MEASURED: Duration = ms(250);
 
 /// The byte of the last message.
 const LAST: u8 = 1;
 
-/// Repeats `step` for [`MEASURED`], and counts how often.
+/// Repeats `step` for [`MEASURED`], and counts the repetitions.
 fn repeat(report: &Report, mut step: impl FnMut()) {
     let start = now();
     while since(start) < MEASURED {
@@ -209,7 +209,7 @@ pub fn socket_pairs(count: usize) -> Result<Vec<Process>> {
 
 fn ask(mut client: &UnixStream) {
     client.write_all(&[0]).expect("cannot ask");
-    client.read_exact(&mut [0]).expect("there is no answer");
+    client.read_exact(&mut [0]).expect("no answer");
 }
 
 fn answer(mut server: &UnixStream) {
@@ -279,7 +279,7 @@ pub fn eventfd_pairs(count: usize) -> Result<Vec<Process>> {
                 asked.write(1).expect("cannot ask");
                 let mut fds = [PollFd::new(answered.as_fd(), PollFlags::POLLIN)];
                 poll(&mut fds, PollTimeout::NONE).expect("cannot wait");
-                answered.read().expect("there is no answer");
+                answered.read().expect("no answer");
             });
             asked.write(OVER).expect("cannot ask");
         })?);

@@ -1,5 +1,5 @@
-//! Rates of work that mostly wakes up and switches. sched_ext has a cost there, under any
-//! scheduler (docs/parity.md compares some); these cases limit it.
+//! Rates of work that mostly wakes up and switches. There sched_ext has a cost
+//! under any scheduler (docs/parity.md compares some); these cases limit it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -54,11 +54,12 @@ struct Row<'a> {
     what: &'a str,
     /// Starts the processes.
     start: &'a dyn Fn() -> Result<Vec<Process>>,
-    /// Least rate as a fraction of EEVDF's: on a single CPU, on two to four, and on more. On a
-    /// single CPU a handoff is only a switch of tasks; the callbacks, some 15 us in the emulator,
-    /// weigh more there than where a CPU must be woken up. On eight CPUs, tasks that only switch
-    /// wait for the locks of the shared queues: their rate is that of four CPUs, and EEVDF's,
-    /// which has a queue for each CPU, grows.
+    /// Minimum rate as a fraction of EEVDF's: on a single CPU, on two to four,
+    /// and on more. On a single CPU a handoff is only a switch of tasks; the
+    /// callbacks, some 15 us on the emulator, weigh more there than where a CPU
+    /// must be woken up. On eight CPUs, tasks that only switch wait for the
+    /// locks of the shared queues: their rate stays at that of four CPUs, while
+    /// EEVDF, which has a queue per CPU, gets faster.
     least: [f64; 3],
 }
 
@@ -212,7 +213,8 @@ fn changes_keep_their_rate(bench: &Bench) -> Result<()> {
     )
 }
 
-/// Returns how many CPUs get work: all, up to what the emulator can handle.
+/// Returns the number of CPUs that get work: all, up to what the emulator can
+/// handle.
 fn most(bench: &Bench) -> usize {
     bench.cpus().min(8)
 }
@@ -226,8 +228,8 @@ fn size_of(bench: &Bench) -> usize {
     }
 }
 
-/// Measures the rate of each of `rows` under EEVDF and then under scx_sfs, and checks that the
-/// second is at least the row's fraction of the first.
+/// Measures the rate of each of `rows` under EEVDF and then under scx_sfs, and
+/// checks that the second is at least the row's fraction of the first.
 fn keep_rate(bench: &Bench, rows: &[Row]) -> Result<()> {
     let rates = || rows.iter().map(|row| rate_of((row.start)()?));
     let base = rates().collect::<Result<Vec<_>>>()?;

@@ -17,7 +17,7 @@ use sfs_testbed::process::{
 };
 use sfs_testbed::skip::Skip;
 
-/// How often a process is displaced.
+/// Number of times that a process is displaced.
 const CHASES: u32 = 1000;
 
 /// The cases of this file, in the order in which they run.
@@ -144,10 +144,10 @@ fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// A real-time task follows a process from CPU to CPU, and keeps each until the process
-/// continues elsewhere. The CPU that queues the displaced process then runs real-time work and
-/// has no tick, and all others idle: only the guard's timer, once a second, would find a
-/// process whose kick was lost.
+/// A real-time task follows a process from CPU to CPU, and keeps each until the
+/// process continues elsewhere. The CPU that queues the displaced process then
+/// runs real-time work without a tick, and all others idle: only the guard's
+/// timer, once a second, would find a process whose kick was lost.
 fn chased_by_real_time_goes_on(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 2000000")?;
@@ -173,9 +173,9 @@ fn chased_by_real_time_goes_on(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// All CPUs but the first are busy with functions, so RCU's thread sleeps and wakes up on the
-/// first. The kernel tells a scheduler about a real-time task that displaces one of its tasks,
-/// but not about one that takes an idle CPU.
+/// All CPUs but the first are busy with functions, so RCU's thread sleeps and
+/// wakes up on the first. The kernel tells a scheduler about a real-time task
+/// that displaces one of its tasks, but not about one that takes an idle CPU.
 fn kernel_threads_avoid_a_real_time_cpu(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let scheduler = bench.load("--slice-us 60000 --no-overload")?;
@@ -370,8 +370,8 @@ fn least_weight_waits_for_no_watchdog(bench: &Bench) -> Result<()> {
         "{idle} of 11 did not run in 12 s; longest gap {longest:?}; {guarded} turns given by the guard"
     ));
     ensure!(idle == 0, "{idle} of 11 hogs did not run in 12 s");
-    // Half of the guard's limit, up to a second until its next look, and a round of the
-    // tasks that are due together.
+    // Half of the guard's limit, up to a second until its next check, and a
+    // round of the tasks that are due together.
     bench.at_most(
         "a hog was without a CPU",
         longest.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The points of charts: as CSV, and of distributions. [`faas_report`] draws them.
+//! Points of charts: as CSV, and of distributions. [`faas_report`] draws them.
 
 use anyhow::Result;
 pub use faas_report::charts::lines::{Chart, Series};
@@ -6,7 +6,7 @@ pub use faas_report::charts::lines::{Chart, Series};
 /// The points of `chart` as CSV: `series,x,y`.
 ///
 /// # Errors
-/// Never in practice.
+/// None in practice.
 pub fn csv(chart: &Chart) -> Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(["series", &chart.x, &chart.y])?;
@@ -18,8 +18,8 @@ pub fn csv(chart: &Chart) -> Result<Vec<u8>> {
     Ok(writer.into_inner()?)
 }
 
-/// Points of the cumulative distribution of `sorted` values: at most 400, and after
-/// them each of the largest.
+/// Points of the cumulative distribution of `sorted` values: at most 400, plus
+/// all of the largest values.
 pub fn cdf(sorted: &[f64]) -> Vec<(f64, f64)> {
     let count = sorted.len();
     let step = (count / 400).max(1);

@@ -17,8 +17,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Reproduces the figures of the papers: measures as make bench does, draws,
-/// tabulates.
+/// Reproduce the figures of the papers: measure like make bench, and draw
+/// charts and tables
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub struct Cli {
@@ -28,27 +28,29 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure and draw figures; what is measured already is not measured again
+    /// Measure and draw figures; finished measurements are reused
     ///
-    /// Writes OUT/nN/figures/ID/: figure.md, and the data of each table and picture
-    /// as CSV. Exits with 3 if a scheduler did not load or did not stay, with 1 if
-    /// a figure could not be made; the others are made all the same.
+    /// Writes OUT/nN/figures/ID/: figure.md, and the data of each table and
+    /// picture as CSV. If a figure fails, the others are still made. Exit
+    /// status: 1 if a figure could not be made, 3 if a scheduler did not load
+    /// or did not stay loaded.
     Run(RunArgs),
     /// List the figures
     List,
-    /// Fill the figures that were drawn into a document
+    /// Insert the drawn figures into a document
     ///
-    /// Between the lines `<!-- figure ID -->` and `<!-- end of figure ID -->`.
+    /// Each goes between the lines `<!-- figure ID -->` and `<!-- end of figure
+    /// ID -->`.
     Markdown(MarkdownArgs),
 }
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Invocations in each setting; by default 2000, a fifth of the papers', and
-    /// 10000 for the headline
+    /// Invocations per setting; default: 10000 for the headline, otherwise
+    /// 2000, a fifth of the papers' number
     #[arg(short = 'n', long, env = "N", value_name = "N", value_parser = clap::value_parser!(u32).range(20..=1_000_000))]
     invocations: Option<u32>,
-    /// Where measurements go
+    /// Folder for the measurements
     #[arg(long, env = "OUT", default_value = "out/paper", value_name = "DIR")]
     out: PathBuf,
 }
@@ -57,7 +59,7 @@ struct Common {
 struct RunArgs {
     #[command(flatten)]
     common: Common,
-    /// The figures, by what `list` calls them; by default all
+    /// IDs of the figures, see `list`; default: all
     #[arg(long, env = "FIG", value_delimiter = ' ', value_name = "ID")]
     figure: Vec<String>,
     /// CPUs of the virtual machine
@@ -66,7 +68,8 @@ struct RunArgs {
     /// Seed of the workloads
     #[arg(long, env = "SEED", default_value = "1", value_name = "X")]
     seed: u64,
-    /// The traces of others; figures that need them are skipped without
+    /// Folder of the published traces; without it, figures that need them are
+    /// skipped
     #[arg(
         long,
         env = "TRACES",
@@ -82,13 +85,13 @@ struct RunArgs {
 struct MarkdownArgs {
     #[command(flatten)]
     common: Common,
-    /// The document; pictures go to the folder beside it that has its name
+    /// The document; its pictures go to the folder of the same name beside it
     #[arg(long, default_value = "docs/results.md", value_name = "FILE")]
     into: PathBuf,
 }
 
 impl Common {
-    /// Where measurements of this size are.
+    /// The folder of measurements of this size.
     fn folder(&self) -> PathBuf {
         self.out.join(match self.invocations {
             Some(count) => format!("n{count}"),
@@ -98,7 +101,7 @@ impl Common {
 }
 
 impl Cli {
-    /// Does what the command line says.
+    /// Executes the command.
     ///
     /// # Errors
     /// One sentence on what is wrong, for the user.
@@ -128,13 +131,16 @@ fn chosen(ids: &[String]) -> Result<Vec<Figure>> {
         let found = all.iter().find(|figure| figure.id == **id).copied();
         found.with_context(|| {
             let known: Vec<&str> = all.iter().map(|figure| figure.id).collect();
-            format!("there is no figure `{id}`; known are {}", known.join(", "))
+            format!(
+                "unknown figure `{id}`; known figures are {}",
+                known.join(", ")
+            )
         })
     };
     ids.iter().map(find).collect()
 }
 
-/// How a figure went.
+/// The outcome of a figure.
 enum Made {
     Clean,
     Troubled,
@@ -170,7 +176,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
         ));
         let made = make(&places, &how, figure, &interrupt);
         if let Err(Failure::Interrupted(status)) = interrupt.check() {
-            say("interrupted; the same command goes on from here");
+            say("interrupted; run the same command again to resume");
             return Ok(ExitCode::from(status));
         }
         match made {
@@ -189,7 +195,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
         0 => ExitCode::SUCCESS,
         _ => {
             say(&format!(
-                "{troubled} of {} figures have rows that are no clean measurement",
+                "{troubled} of {} figures have rows that are not clean measurements",
                 chosen.len()
             ));
             ExitCode::from(TROUBLED)
@@ -200,7 +206,7 @@ fn run(args: &RunArgs) -> Result<ExitCode> {
 fn make(places: &Places, how: &How, figure: &Figure, interrupt: &Interrupt) -> Result<Made> {
     if figure.needs_traces && !places.traces.is_dir() {
         say(&format!(
-            "figure {} skipped: it needs the traces of others, and there is no {}; set TRACES",
+            "figure {} skipped: it needs the published traces, and {} does not exist; set TRACES",
             figure.id,
             places.traces.display()
         ));
@@ -239,16 +245,16 @@ fn markdown(args: &MarkdownArgs) -> Result<ExitCode> {
         .with_context(|| path.display().to_string())?;
     if count == 0 {
         bail!(
-            "{} has no figures yet; make paper draws them",
+            "{} has no figures yet; run make paper first",
             figures.display()
         );
     }
     Output::create(path)?.commit(filled.as_bytes())?;
-    say(&format!("{count} figures filled into {}", path.display()));
+    say(&format!("{count} figures inserted into {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says it on standard error; that nobody can read it is no reason to stop.
+/// Prints `text` on standard error. Errors are ignored.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "paper: {text}");
 }
@@ -270,7 +276,7 @@ mod tests {
         assert_eq!(chosen(&["6".into()]).unwrap()[0].id, "6");
         let said = chosen(&["5".into()]).err().unwrap().to_string();
         assert!(
-            said.contains("no figure `5`; known are headline, 2, 6"),
+            said.contains("unknown figure `5`; known figures are headline, 2, 6"),
             "{said}"
         );
     }

@@ -1,5 +1,5 @@
-//! What was measured, read back from a setting's folder: the trace, summaries and
-//! results, in the formats of [`faas_data`].
+//! Reads the measurements of a setting from its folder: the trace, summaries
+//! and results, in the formats of [`faas_data`].
 
 use crate::plan::{Setting, Source};
 use anyhow::{Context, Result};
@@ -9,21 +9,22 @@ use faas_data::summary::{json, Status, Summary};
 use faas_data::trace::{Invocation, Trace};
 use std::path::Path;
 
-/// One row of a setting: a scheduler and what it did.
+/// One row of a setting: a scheduler and its results.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The row's name.
     pub name: String,
-    /// Its summary.
+    /// The summary.
     pub summary: Summary,
-    /// What it recorded, by id; empty if nothing was measured.
+    /// The records, by id; empty if nothing was measured.
     pub records: Vec<Record>,
-    /// What is computed of those that completed successfully, by id.
+    /// The measures of the successful invocations, by id.
     pub measures: Vec<Measure>,
 }
 
 impl Run {
-    /// A row from its files' content; `records` are those of `trace`, or none.
+    /// Creates a row from the content of its files; `records` are those of
+    /// `trace`, or empty.
     pub fn new(name: &str, summary: Summary, records: Vec<Record>, trace: &[Invocation]) -> Self {
         Self {
             name: name.to_string(),
@@ -33,7 +34,7 @@ impl Run {
         }
     }
 
-    /// Its name for tables and legends.
+    /// The name for tables and legends.
     pub fn label(&self) -> String {
         let mark = if self.summary.is_simulated() {
             " (simulated)"
@@ -43,7 +44,7 @@ impl Run {
         format!("{}{mark}", self.name)
     }
 
-    /// What went wrong with it.
+    /// What went wrong, if anything.
     pub fn trouble(&self) -> Option<String> {
         let scheduler = &self.summary.scheduler;
         (scheduler.status != Status::Ok).then(|| {
@@ -52,24 +53,24 @@ impl Run {
         })
     }
 
-    /// The records of those that completed successfully.
+    /// The records of the successful invocations.
     pub fn completed(&self) -> impl Iterator<Item = &Record> {
         let completed = |one: &&Record| one.completed().is_some();
         self.records.iter().filter(completed)
     }
 
-    /// Turnarounds in milliseconds of those that completed and that `keep`
-    /// holds of.
+    /// Turnarounds in milliseconds of the successful invocations for which
+    /// `keep` is true.
     pub fn turnarounds_ms(&self, keep: impl Fn(&Measure) -> bool) -> Vec<f64> {
         let kept = self.measures.iter().filter(|one| keep(one));
         kept.map(Measure::turnaround_ms).collect()
     }
 }
 
-/// A setting as measured: its trace and the rows asked for.
+/// A measured setting: its trace and the requested rows.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// What it is, for headings.
+    /// The title, for headings.
     pub title: String,
     /// Number of CPUs.
     pub cpus: u32,
@@ -79,12 +80,12 @@ pub struct Measured {
     pub short: Vec<bool>,
     /// Its rows.
     pub runs: Vec<Run>,
-    /// What the loader printed, of rows that have a log.
+    /// The loader's output, for rows that have a log.
     pub logs: Vec<(String, String)>,
 }
 
 impl Measured {
-    /// A setting with its trace, without rows.
+    /// Creates a setting with its trace and no rows.
     pub fn new(setting: &Setting, trace: Vec<Invocation>) -> Self {
         Self {
             title: setting.title.clone(),
@@ -99,8 +100,8 @@ impl Measured {
     /// Reads `setting` from `folder`.
     ///
     /// # Errors
-    /// If a row is missing, a file is not as its format says, or a result is not
-    /// of the setting's trace.
+    /// If a row is missing, a file is malformed, or a result belongs to another
+    /// trace.
     pub fn read(folder: &Path, setting: &Setting) -> Result<Self> {
         let trace = match &setting.source {
             Source::Generated { workload, .. } => format!("{workload}.trace.csv"),
@@ -118,7 +119,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// A row by its name.
+    /// The row with this name.
     pub fn run(&self, name: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.name == name)
     }
@@ -137,7 +138,7 @@ impl Measured {
 fn read_run(folder: &Path, name: &str, trace: &[Invocation]) -> Result<Run> {
     let path = folder.join(format!("{name}.json"));
     let summary = json::read(&path)
-        .with_context(|| format!("there is no row {name}: measure it with make paper"))?;
+        .with_context(|| format!("row {name} is missing; run make paper to measure it"))?;
     let path = folder.join(format!("{name}.csv"));
     let records = if path.exists() {
         result::read(&path, trace)?
@@ -164,7 +165,7 @@ mod tests {
     const TRACE: &str =
         "arrival_us,function,phases\n5,f,cpu:5000@fib;io:5000@pipe\n6,f,cpu:8\n7,f,cpu:8\n";
 
-    /// The folder of a setting with this result of its only row.
+    /// The folder of a setting with this result as its only row.
     fn read(rows: &str) -> Result<Measured> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("table1.trace.csv");
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_in_no_number_and_phases_of_all_kinds_count() {
+    fn failures_count_nowhere_and_phases_of_all_kinds_count() {
         let rows =
             "0,f,5,7,20005,9,5000,1,2,0,\n1,f,6,9,2006,0,8,0,0,signal:9,\n2,f,7,,,0,8,0,0,3,\n";
         let found = read(rows).unwrap();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_wrong_or_of_another_trace_is_refused() {
+    fn malformed_results_and_results_of_other_traces_are_refused() {
         let said = |rows| format!("{:#}", read(rows).unwrap_err());
         let found = said("0,f,5,7,x,9,5000,1,2,0,\n");
         assert!(found.contains("eevdf.csv:2: end `x`"), "{found}");
@@ -215,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_missing_is_named() {
+    fn a_missing_row_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("table1.trace.csv"), TRACE).unwrap();
         let setting = Setting::table1(SIZE, 1.0, &[row("eevdf")]);
         let said = format!("{:#}", Measured::read(dir.path(), &setting).unwrap_err());
         assert!(
-            said.contains("there is no row eevdf: measure it with make paper"),
+            said.contains("row eevdf is missing; run make paper to measure it"),
             "{said}"
         );
     }

@@ -1,10 +1,10 @@
-//! Reproduces the figures of the papers that scx_sfs is about: SFS (SC'22), the
-//! thesis behind fc-microbenchmark, FaaSched.
+//! Reproduces the figures of the papers behind scx_sfs: SFS (SC'22), the thesis
+//! behind fc-microbenchmark, and FaaSched.
 //!
-//! A [`figure`](figures) says what has to be measured ([`plan`]) and how it is
-//! drawn from that. [`measure`] hands the settings to [`sfs_lab::bench`], which
-//! keeps what is finished; [`data`] reads back what it left. [`write`](mod@write)
-//! puts tables ([`table`]) and pictures ([`chart`]) into files, and into
+//! A [`figure`](figures) defines what is measured ([`plan`]) and how it is
+//! drawn. [`measure`] runs the settings through [`sfs_lab::bench`], which keeps
+//! finished rows; [`data`] reads the results. [`write`](mod@write) writes
+//! tables ([`table`]) and pictures ([`chart`]) to files and to
 //! `docs/results.md`: no figure there is typed by hand.
 
 #![forbid(unsafe_code)]

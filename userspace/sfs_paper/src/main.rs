@@ -1,4 +1,4 @@
-//! The program.
+//! The program `sfs_paper`.
 
 use sfs_paper::cli::{say, Cli};
 use std::process::ExitCode;

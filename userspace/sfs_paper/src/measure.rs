@@ -1,5 +1,4 @@
-//! Measures a setting as `make bench` does. What is measured already stays: bench keeps
-//! finished rows.
+//! Measures a setting like `make bench`, which keeps finished rows.
 
 use crate::plan::{Setting, Size, Source};
 use anyhow::{bail, Context, Result};
@@ -11,14 +10,14 @@ use sfs_lab::bench::settings::Size as Length;
 use sfs_lab::bench::{self, Outcome, Row, Settings, Workload};
 use std::path::{Path, PathBuf};
 
-/// Where things are.
+/// The folders.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The repository.
     pub tree: Tree,
-    /// Where measurements go, one folder for each setting.
+    /// The folder of measurements, with one folder per setting.
     pub out: PathBuf,
-    /// The traces of others, which need not be there.
+    /// The folder of the published traces, which may be missing.
     pub traces: PathBuf,
 }
 
@@ -29,7 +28,7 @@ impl Places {
     }
 }
 
-/// How to measure: the same for all settings.
+/// Parameters that are the same for all settings.
 #[derive(Debug, Clone)]
 pub struct How {
     /// The sizes.
@@ -38,10 +37,10 @@ pub struct How {
     pub vms: VmArgs,
 }
 
-/// Measures what is missing of `setting`.
+/// Measures the missing rows of `setting`.
 ///
 /// # Errors
-/// If the trace cannot be made, or the rows cannot be run; and
+/// If the trace cannot be made, the rows cannot be run, or
 /// [`sfs_jobs::failure::Failure::Interrupted`].
 pub fn measure(
     places: &Places,
@@ -54,7 +53,7 @@ pub fn measure(
     bench::run(&places.tree, &settings, interrupt).with_context(|| setting.name.clone())
 }
 
-/// What bench is to do.
+/// The settings of `make bench`.
 fn settings(places: &Places, how: &How, setting: &Setting, source: bench::Source) -> Settings {
     let rows = setting.rows.iter().map(|row| Row {
         name: row.name.to_string(),
@@ -68,7 +67,7 @@ fn settings(places: &Places, how: &How, setting: &Setting, source: bench::Source
     settings
 }
 
-/// The trace, made if bench does not make it.
+/// The trace, made here if bench cannot make it.
 fn source(places: &Places, size: Size, setting: &Setting) -> Result<bench::Source> {
     match &setting.source {
         Source::Generated {
@@ -87,7 +86,7 @@ fn source(places: &Places, size: Size, setting: &Setting) -> Result<bench::Sourc
         Source::Fc { list, load, scale } => {
             let folder = places.folder(setting);
             std::fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             let list = format!("fc-microbenchmark/workloads/{list}.txt");
             let trace = folder.join("fc.csv");
             let list = places.traces.join(list);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn bench_is_told_the_settings() {
+    fn bench_gets_the_settings() {
         let places = places(Path::new("/r"));
         let rows = [row("eevdf"), with("scx_sfs+a", "-v")];
         let setting = Setting::table1(SIZE, 0.5, &rows);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bench_refuses_names_the_setting_and_keeps_its_status() {
+    fn errors_of_bench_name_the_setting_and_keep_their_status() {
         let root = tempfile::tempdir().unwrap();
         let setting = Setting::table1(SIZE, 0.5, &[row("ps")]);
         let measured = measure(

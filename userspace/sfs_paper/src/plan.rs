@@ -1,10 +1,10 @@
-//! What has to be measured: settings of `make bench`, each with a folder of its
-//! own. Figures that need the same setting share it, and with it the rows.
+//! The measurement plan: settings of `make bench`, each with its own folder.
+//! Figures that need the same setting share it and its rows.
 
-/// How large the measurements are.
+/// The size of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Invocations in each setting.
+    /// Invocations per setting.
     pub invocations: u32,
     /// Invocations of the headline.
     pub headline: u32,
@@ -14,10 +14,10 @@ pub struct Size {
     pub seed: u64,
 }
 
-/// Where a setting's trace comes from.
+/// The source of a setting's trace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// A workload of `faasbench gen`, with these further options.
+    /// A workload of `faasbench gen` with options.
     Generated {
         /// The workload.
         workload: &'static str,
@@ -39,10 +39,10 @@ pub enum Source {
     },
 }
 
-/// One row: a scheduler, perhaps with a label, and its options.
+/// One row: a scheduler, optionally with a label, and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its name as `make bench` takes it.
+    /// Its name, as `make bench` takes it.
     pub name: &'static str,
     /// Its options.
     pub options: &'static str,
@@ -58,12 +58,12 @@ pub const fn with(name: &'static str, options: &'static str) -> Row {
     Row { name, options }
 }
 
-/// One comparison, as `make bench` makes it.
+/// One comparison of `make bench`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// Its folder.
     pub name: String,
-    /// What it is in a few words, for headings.
+    /// A short title, for headings.
     pub title: String,
     /// Its trace.
     pub source: Source,
@@ -93,7 +93,7 @@ impl Setting {
         }
     }
 
-    /// The same with further options of the workload.
+    /// The same, with more options of the workload.
     pub fn with_options(mut self, name: &str, title: &str, more: &str) -> Self {
         self.name = format!("{}-{name}", self.name);
         self.title = format!("{}, {title}", self.title);

@@ -7,7 +7,7 @@ use anyhow::Result;
 pub struct Table {
     /// The file's name without `.csv`.
     pub name: String,
-    /// What it is about.
+    /// The title.
     pub title: String,
     /// The header.
     pub columns: Vec<String>,
@@ -32,7 +32,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// As Markdown, numbers to the right.
+    /// Formats it as Markdown, with numbers aligned right.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let mut text = format!("{}:\n\n", self.title);
@@ -46,10 +46,10 @@ impl Table {
         text
     }
 
-    /// As CSV.
+    /// Formats it as CSV.
     ///
     /// # Errors
-    /// Never in practice.
+    /// None in practice.
     pub fn csv(&self) -> Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.columns)?;
@@ -60,7 +60,7 @@ impl Table {
     }
 }
 
-/// Milliseconds with as many digits as say something; `-` for what is not there.
+/// Milliseconds with significant digits only; `-` for a missing value.
 pub fn ms(value: f64) -> String {
     match value {
         value if !value.is_finite() => "-".to_string(),
@@ -70,7 +70,7 @@ pub fn ms(value: f64) -> String {
     }
 }
 
-/// A share as per cent; `-` for what is not there.
+/// A share in per cent; `-` for a missing value.
 pub fn percent(share: f64) -> String {
     if share.is_finite() {
         format!("{:.1} %", 100.0 * share)
@@ -79,7 +79,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A factor; `-` for what is not there.
+/// A factor; `-` for a missing value.
 pub fn factor(value: f64) -> String {
     if value.is_finite() {
         format!("{value:.2}x")
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_digits_that_they_need() {
+    fn numbers_have_significant_digits_only() {
         assert_eq!(
             [1234.5, 12.34, 1.234, f64::NAN].map(ms),
             ["1234", "12.3", "1.23", "-"]

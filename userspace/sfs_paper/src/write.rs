@@ -1,4 +1,4 @@
-//! Puts a figure into files: Markdown, CSV and SVG.
+//! Writes figures to files: Markdown, CSV and SVG.
 
 use crate::chart::csv;
 use crate::data::Measured;
@@ -8,10 +8,10 @@ use faas_data::output::Output;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The name of the text of a figure in its folder.
+/// File name of a figure's text in its folder.
 pub const TEXT: &str = "figure.md";
 
-/// Writes everything of `drawn` into `folder`, whose earlier content goes.
+/// Writes `drawn` to `folder`, and deletes the folder's earlier content.
 ///
 /// # Errors
 /// If a file cannot be written, or there is nothing to draw.
@@ -23,7 +23,7 @@ pub fn figure(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measure
     }
     std::fs::create_dir_all(&fresh).with_context(cannot)?;
     if let Err(error) = fill_folder(&fresh, figure, drawn, measured) {
-        // Half of a figure is of no use to anybody.
+        // Half a figure is useless.
         let _ = std::fs::remove_dir_all(&fresh);
         return Err(error).with_context(cannot);
     }
@@ -48,7 +48,7 @@ fn fill_folder(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measur
     Ok(())
 }
 
-/// The figure as Markdown; pictures are named as in its folder.
+/// The figure as Markdown, with picture names relative to its folder.
 fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
     let mut text = format!("{}\n", provenance(measured));
     for sentence in figure.published {
@@ -62,7 +62,7 @@ fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
     }
     for run in measured.iter().flat_map(|one| &one.runs) {
         if let Some(trouble) = run.trouble() {
-            let _ = write!(text, "\nNo clean measurement: {trouble}.\n");
+            let _ = write!(text, "\nNot a clean measurement: {trouble}.\n");
         }
     }
     for note in &drawn.notes {
@@ -71,7 +71,7 @@ fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
     text
 }
 
-/// What was measured, on what.
+/// What was measured, and on which machine.
 fn provenance(measured: &[Measured]) -> String {
     let Some(first) = measured.first() else {
         return String::new();
@@ -104,10 +104,10 @@ fn provenance(measured: &[Measured]) -> String {
     format!("Measured: {}.", parts.join(", "))
 }
 
-/// Fills the figures into the text of a document, between the lines
-/// `<!-- figure ID -->` and `<!-- end of figure ID -->`. What has not been
-/// measured stays as it is. Pictures go to `pictures`, which the document
-/// calls by its last part. Returns how many were filled in.
+/// Inserts the figures into the text of a document, between the lines `<!--
+/// figure ID -->` and `<!-- end of figure ID -->`. Figures that were not
+/// measured stay unchanged. Pictures go to `pictures`; the document links to
+/// them by the folder's last component. Returns the number of figures inserted.
 ///
 /// # Errors
 /// If a mark has no end, or a file cannot be copied.
@@ -133,7 +133,7 @@ pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, 
     Ok((filled, count))
 }
 
-/// What is before the next mark, its id, what it holds, and what comes after.
+/// The text before the next mark, its id, its content, and the text after it.
 fn next_mark(text: &str) -> Result<Option<(&str, &str, &str, &str)>> {
     const OPEN: &str = "<!-- figure ";
     const CLOSE: &str = " -->\n";
@@ -151,7 +151,7 @@ fn next_mark(text: &str) -> Result<Option<(&str, &str, &str, &str)>> {
     Ok(Some((&text[..start], id, inner, after)))
 }
 
-/// The text of a figure with its pictures copied and called by their new names.
+/// The text of a figure, with its pictures copied and their links renamed.
 fn adopt(text: &str, id: &str, folder: &Path, pictures: &Path) -> Result<String> {
     let cannot = || format!("cannot copy the pictures of figure {id}");
     std::fs::create_dir_all(pictures).with_context(cannot)?;
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_is_filled_where_something_was_measured() {
+    fn measured_figures_are_inserted_into_a_document() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("figures/6");
         std::fs::create_dir_all(&folder).unwrap();
@@ -193,7 +193,7 @@ mod tests {
                     <!-- figure 7 -->\nkept\n<!-- end of figure 7 -->\nc\n";
         assert_eq!(filled, want);
         assert!(pictures.join("6-load1.00.svg").exists());
-        // Again: the same.
+        // A second run changes nothing.
         assert_eq!(
             fill(&filled, &dir.path().join("figures"), &pictures)
                 .unwrap()

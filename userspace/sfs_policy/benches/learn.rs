@@ -1,4 +1,4 @@
-//! What learning costs the loader.
+//! Benchmark: the cost of learning in the loader.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
@@ -10,8 +10,8 @@ use std::hint::black_box;
 
 const BATCH: u64 = 100_000;
 
-/// Completions of `functions` functions, each around a duration of its own from
-/// 1 ms to some seconds.
+/// Completions of `functions` functions, each around its own duration from 1 ms
+/// to some seconds.
 fn completions(functions: u64) -> Vec<(u64, u64)> {
     let mut random = 1u64;
     let mut next = move || {

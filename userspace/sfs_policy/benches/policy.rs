@@ -1,4 +1,4 @@
-//! What the decisions cost the loader.
+//! Benchmark: the cost of decisions in the loader.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_only_changes() {
+    fn reports_only_changes() {
         let mut controller = Controller::new(config());
         assert_eq!(controller.on_arrivals(&[0, 250, 500]), None);
         assert_eq!(controller.counters().recomputations, 1);

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_factors_that_make_no_band() {
+    fn refuses_invalid_factors() {
         for factor in [0.0, -1.0, f64::INFINITY] {
             assert_eq!(
                 OverloadPolicy::new(factor, 1.0),

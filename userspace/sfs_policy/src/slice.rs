@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_slices_that_the_kernel_reads_otherwise() {
+    fn refuses_slices_with_special_meanings() {
         assert_eq!(SlicePolicy::new(0, 9), Err(PolicyError::ZeroSlice));
         assert_eq!(SlicePolicy::fixed(0), Err(PolicyError::ZeroSlice));
         assert_eq!(

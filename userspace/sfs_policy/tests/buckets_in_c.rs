@@ -1,5 +1,6 @@
-//! The kernel half's buckets of CPU time (`buckets.h`, in C) are those of this crate: the
-//! loader makes tables by the one, and the kernel half looks them up by the other.
+//! The kernel half's buckets of CPU time (`buckets.h`, in C) agree with those
+//! of this crate: the loader makes tables with the latter, and the kernel half
+//! looks them up with the former.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::process::{Command, Stdio};
 use sfs_policy::learn::buckets::{bucket, start_ns, BUCKETS};
 use sfs_skip::skip;
 
-/// For each number on a line: its bucket, and where the bucket of that number starts.
+/// For each number, one per line: its bucket, and the start of the bucket with
+/// that number.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include "intf.h"
@@ -50,7 +52,7 @@ fn compile(compiler: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Returns what `program` answers: for each number two.
+/// Returns the answers of `program`: two for each number.
 fn answers(program: &Path, numbers: &[u64]) -> Vec<(usize, u64)> {
     let mut running = Command::new(program)
         .stdin(Stdio::piped())
@@ -59,7 +61,7 @@ fn answers(program: &Path, numbers: &[u64]) -> Vec<(usize, u64)> {
         .unwrap();
     let lines: String = numbers.iter().map(|n| format!("{n}\n")).collect();
     let mut input = running.stdin.take().unwrap();
-    // Beside, for it answers while it is being asked.
+    // Concurrently, since it answers while it reads.
     let asking = std::thread::spawn(move || input.write_all(lines.as_bytes()));
     let done = running.wait_with_output().unwrap();
     asking.join().unwrap().unwrap();

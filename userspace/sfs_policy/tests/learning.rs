@@ -1,4 +1,4 @@
-//! What holds for every history.
+//! Properties of every history.
 
 mod common;
 
@@ -11,12 +11,12 @@ use std::collections::HashMap;
 
 const MS: u64 = 1_000_000;
 
-/// A service time: some usual ones, and any at all.
+/// A service time: usual ones, and arbitrary ones.
 fn service_ns() -> impl Strategy<Value = u64> {
     prop_oneof![8 => MS..2000 * MS, 1 => any::<u64>()]
 }
 
-/// Completions of a few functions, and now and then of any.
+/// Completions of a few functions, and occasionally of any.
 fn history(most: usize) -> impl Strategy<Value = Vec<(u64, u64)>> {
     let function = prop_oneof![8 => 0u64..30, 1 => any::<u64>()];
     vec((function, service_ns()), 0..most)
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_published_is_what_is_believed(
+    fn published_tables_agree_with_the_learner(
         history in history(400),
         every in 1usize..40,
         some in 1usize..30,
@@ -121,7 +121,7 @@ proptest! {
 
     #[test]
     fn sharing_is_within_the_tolerance(history in history(300), tolerance in 0u8..6) {
-        // As many tables as there may be functions: there always is room.
+        // As many tables as functions, so there is always room.
         let shared = LearnConfig { functions: 400, tables: 400, tolerance, ..small() };
         let exact = LearnConfig { tolerance: 0, ..shared };
         let (mut shared, mut exact) = (learn(shared, &history), learn(exact, &history));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn who_needs_more_comes_later(short in MS..500 * MS, factor in 2u64..50) {
+    fn functions_that_need_more_rank_later(short in MS..500 * MS, factor in 2u64..50) {
         let mut learner = Learner::new(small());
         for _ in 0..50 {
             learner.on_completion(1, short);
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn ranks_stand_for_no_more_than_all_that_may_be_left(
+    fn ranks_are_at_most_the_remaining_work(
         mass in vec(prop_oneof![3 => Just(0.0), 1 => 0.0..1.0f64], BUCKETS),
     ) {
         let mass: Mass = mass.try_into().unwrap();
@@ -210,7 +210,7 @@ proptest! {
         prop_assert_eq!(&learner.snapshot().encode(), &bytes);
         let mut back = Learner::decode(small(), &bytes).unwrap();
         prop_assert_eq!(back.encode(), bytes);
-        // The same tables follow, if both make them from scratch.
+        // Both lead to the same tables if made from scratch.
         let mut learner = learner;
         learner.refresh();
         back.refresh();
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_noticed(history in history(60), at in any::<usize>(), bit in 0u32..8) {
+    fn damage_is_detected(history in history(60), at in any::<usize>(), bit in 0u32..8) {
         let mut bytes = learn(small(), &history).encode();
         let at = at % bytes.len();
         bytes[at] ^= 1 << bit;
@@ -236,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_an_error_and_no_panic(bytes in vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_an_error_not_a_panic(bytes in vec(any::<u8>(), 0..400)) {
         prop_assert!(Learner::decode(small(), &bytes).is_err());
         let bytes = [b"sfslearn\x01\0".as_slice(), &bytes].concat();
         prop_assert!(Learner::decode(small(), &bytes).is_err());
@@ -245,7 +245,7 @@ proptest! {
 }
 
 #[test]
-fn the_states_that_fuzzing_starts_with_are_read_or_refused() {
+fn seeds_of_the_fuzz_target_are_read_or_refused() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus/learned_state");
     let mut read = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -253,13 +253,13 @@ fn the_states_that_fuzzing_starts_with_are_read_or_refused() {
         common::check_any(&bytes);
         read += usize::from(Learner::decode(small(), &bytes).is_ok());
     }
-    assert!(read >= 3, "{read} of them are learned state");
+    assert!(read >= 3, "only {read} seeds are learned state");
 }
 
 #[test]
 fn a_hundred_thousand_functions_fit_into_64_mb() {
-    // Each has its slot, its place in the map (with what a B-tree leaves empty)
-    // and perhaps an entry among those that have changed.
+    // Each has its slot, its place in the map (including the empty part of a
+    // B-tree) and possibly an entry among the changed ones.
     let slot = 232;
     let place = (8 + 4) * 2;
     let changed = 8 * 2;
@@ -268,8 +268,8 @@ fn a_hundred_thousand_functions_fit_into_64_mb() {
 }
 
 #[test]
-fn nobody_needs_to_ask_for_tables() {
-    // What is to be done grows neither with time nor with functions.
+fn pending_work_is_bounded_without_refreshes() {
+    // The pending work grows neither with time nor with functions.
     let mut learner = Learner::new(LearnConfig {
         warm_up: 100_000,
         ..small()
@@ -281,7 +281,7 @@ fn nobody_needs_to_ask_for_tables() {
 }
 
 #[test]
-fn a_function_that_changes_is_believed_soon() {
+fn a_change_of_a_function_takes_effect_soon() {
     let mut learner = Learner::new(small());
     for _ in 0..1000 {
         learner.on_completion(1, 500 * MS);
@@ -294,7 +294,7 @@ fn a_function_that_changes_is_believed_soon() {
 }
 
 #[test]
-fn the_killed_count_as_needing_more() {
+fn killed_invocations_count_as_longer() {
     let mut learner = Learner::new(small());
     for _ in 0..50 {
         learner.on_completion(1, 5 * MS);
@@ -307,7 +307,7 @@ fn the_killed_count_as_needing_more() {
 }
 
 #[test]
-fn the_oldest_function_is_taken_back() {
+fn the_oldest_function_is_withdrawn() {
     let config = small();
     let mut learner = Learner::new(config);
     let mut kernel = Kernel::default();
@@ -320,7 +320,7 @@ fn the_oldest_function_is_taken_back() {
 }
 
 #[test]
-fn what_is_known_can_be_read() {
+fn the_learned_state_can_be_read() {
     let mut learner = Learner::new(small());
     (0..20).for_each(|_| learner.on_completion(7, 100 * MS));
     let one = learner.functions().next().unwrap();
@@ -335,7 +335,7 @@ fn what_is_known_can_be_read() {
 }
 
 #[test]
-fn what_does_not_count_leaves_the_default_table_alone() {
+fn uncounted_completions_keep_the_default_table() {
     let mut learner = Learner::new(LearnConfig::default());
     for _ in 0..200 {
         learner.on_completion(1, 500 * MS);

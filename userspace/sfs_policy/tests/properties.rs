@@ -1,4 +1,5 @@
-//! What holds for every input: the decisions against naive reimplementations.
+//! Properties of every input: the decisions compared with naive
+//! reimplementations.
 
 use std::num::NonZeroUsize;
 
@@ -14,8 +15,8 @@ fn any_window() -> impl Strategy<Value = NonZeroUsize> {
     (1_usize..150).prop_map(|n| NonZeroUsize::new(n).expect("starts at 1"))
 }
 
-/// From one arrival to the next: mostly forward, sometimes disorder, sometimes
-/// a clock that jumps anywhere.
+/// The step from one arrival to the next: mostly forward, sometimes disorder,
+/// sometimes an arbitrary jump of the clock.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Forward(u64),
@@ -61,11 +62,11 @@ fn window_of(n: NonZeroUsize, arrivals_ns: &[u64]) -> IatWindow {
     window
 }
 
-/// Every IAT since the first arrival, by the documented rules and no state: the
-/// reference of each is looked up in the arrivals before it.
+/// Every IAT since the first arrival, by the documented rules and without
+/// state: the reference of each is looked up in the arrivals before it.
 fn naive_iats(n: NonZeroUsize, arrivals_ns: &[u64]) -> Vec<u64> {
     let mut iats_ns = Vec::new();
-    // Where the newest arrival so far is searched from: the last clock step.
+    // Start of the search for the newest arrival so far: the last clock step.
     let mut since = 0;
     for now in 1..arrivals_ns.len() {
         let newest_ns = arrivals_ns[since..now].iter().copied().max().unwrap_or(0);
@@ -115,7 +116,7 @@ proptest! {
         prop_assert_eq!(window_of(n, &arrivals).mean_iat_ns(), Some(span_ns / n.get() as u64));
     }
 
-    /// With fewer arrivals than N the mean is over what there is.
+    /// With fewer arrivals than N the mean is over those present.
     #[test]
     fn few_arrivals_in_a_large_window(n in 200_usize..usize::MAX, arrivals in orderly(200)) {
         let window = window_of(NonZeroUsize::new(n).expect("not 0"), &arrivals);
@@ -123,7 +124,7 @@ proptest! {
         prop_assert!(!window.is_full());
     }
 
-    /// Concurrent writers swap neighbours; the mean does not notice.
+    /// Concurrent writers swap neighbours; the mean stays the same.
     #[test]
     fn disorder_does_not_move_the_mean(arrivals in orderly(200), swaps in vec(1_usize..198, 0..300)) {
         let n = NonZeroUsize::new(250).expect("not 0");
@@ -131,14 +132,14 @@ proptest! {
         for at in swaps {
             disorderly.swap(at, at + 1);
         }
-        // The first stays the first: an arrival before it would add to the span.
+        // The first stays the first: an earlier arrival would extend the span.
         prop_assert_eq!(
             window_of(n, &disorderly).mean_iat_ns(),
             window_of(n, &arrivals).mean_iat_ns()
         );
     }
 
-    /// Whatever the clock did before, 2 N orderly arrivals make it forgotten.
+    /// 2 N orderly arrivals erase any earlier behaviour of the clock.
     #[test]
     fn window_recovers_from_any_past(
         n in any_window(),
@@ -195,7 +196,7 @@ proptest! {
         prop_assert!(policy.exit_ns(slice) < policy.enter_ns(slice));
     }
 
-    /// Delays strictly between the thresholds, S changing under them.
+    /// Delays strictly between the thresholds, while S changes.
     #[test]
     fn no_flapping_inside_the_band(
         policy in any_overload(),
@@ -288,7 +289,8 @@ proptest! {
         prop_assert!(rest.is_empty());
     }
 
-    /// S is that of the naive mean after each N arrivals, and rests in between.
+    /// S is that of the naive mean after each N arrivals, and constant in
+    /// between.
     #[test]
     fn controller_recomputes_every_n_arrivals(config in any_config(), arrivals in any_arrivals()) {
         let means = naive_means(config.window, &arrivals);
@@ -305,7 +307,8 @@ proptest! {
         }
     }
 
-    /// Hotplug between arrivals: as if that many CPUs had been there before.
+    /// Hotplug between arrivals has the same effect as a start with that many
+    /// CPUs.
     #[test]
     fn hotplug_equals_a_start_with_that_many_cpus(
         config in any_config(),

@@ -1,4 +1,4 @@
-//! Invocations that each policy serves in a second of real time.
+//! //! Benchmark: invocations simulated per second of real time, by policy.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

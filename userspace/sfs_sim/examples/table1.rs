@@ -1,8 +1,8 @@
-//! Table I of the SFS paper under every policy, beside figures that another
-//! simulator gave for it (another generator, another seed).
+//! Table I of the SFS paper under every policy, beside the figures of another
+//! simulator (another generator, another seed).
 //!
 //! 10,000 invocations on 12 CPUs at offered load 1.0, ten seeds. At load 1.0
-//! nothing is steady, so that turnarounds differ much from seed to seed.
+//! there is no steady state, so turnarounds vary much between seeds.
 //!
 //! ```text
 //! cargo run --release -p sfs_sim --example table1
@@ -29,7 +29,8 @@ const CLASSES: [(f64, f64, f64); 5] = [
     (1425.0, 2344.0, 14.5),
 ];
 
-/// Mean turnaround in ms of all, the shortest 83 % and the others, as given.
+/// Mean turnaround in ms of all, the shortest 83 % and the others, as
+/// published.
 const GIVEN: [(Kind, [f64; 3]); 4] = [
     (Kind::Ps, [1521.0, 416.0, 6912.0]),
     (Kind::Sfs, [1498.0, 119.0, 8228.0]),

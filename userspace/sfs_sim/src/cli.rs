@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 mod learn;
 mod shards;
 
-/// Exact simulation of schedulers on a trace, for comparison with live ones.
+/// Exact simulation of schedulers on a trace, to compare with live schedulers
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub struct Cli {
@@ -32,27 +32,28 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve a trace under one policy
+    /// Simulate one policy on a trace
     ///
-    /// Writes DIR/NAME.csv, a result as `faasbench summarize` reads it. All CPUs
-    /// are alike and nothing costs anything. The same options make the same
+    /// Writes DIR/NAME.csv, a result that `faasbench summarize` reads. All CPUs
+    /// are equal, and nothing has overhead. The same options give the same
     /// bytes.
     Run(RunArgs),
     /// Compare policies, relative to processor sharing
     ///
-    /// Prints a table in Markdown. Every number but the last two columns' is a
-    /// ratio to that of `ps` on the same trace, geometric mean over the traces;
-    /// below 1 is better. Turnarounds: mean of all, of the shortest 83 % by
-    /// service time, of the others, percentiles, the worst trace's 99.9th.
-    /// Slowdowns: turnaround / uncontended
-    /// duration (service time plus time blocked). Then the mean turnaround relative to
-    /// `srtf`, and preemptions for each invocation.
+    /// Prints a Markdown table. All columns but the last two are ratios to `ps`
+    /// on the same trace (below 1 is better), as geometric means over the
+    /// traces. Turnaround: mean of all, of the shortest 83 % by service time,
+    /// of the others, percentiles, and the 99.9th percentile of the worst
+    /// trace. Slowdown is turnaround / uncontended duration (service time plus
+    /// time blocked). The last two columns are the mean turnaround relative to
+    /// `srtf`, and preemptions per invocation.
     Compare(CompareArgs),
-    /// FILTER in one queue or one for each last-level cache, on large machines
+    /// Compare one FILTER queue with one per last-level cache, on large
+    /// machines
     ///
-    /// Prints a table in Markdown: what the locks of the queues cost, and how far from
-    /// the order of arrival several queues are. For how long a lock is held is an
-    /// assumption that you can change.
+    /// Prints a Markdown table: what the locks of the queues cost, and how far
+    /// several queues deviate from the order of arrival. The lock hold times
+    /// are assumptions; change them with the options.
     Shards(ShardsArgs),
 }
 
@@ -61,13 +62,13 @@ struct RunArgs {
     /// The trace
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
-    /// Who has the CPUs
+    /// The policy
     #[arg(long)]
     policy: Kind,
-    /// Folder for the result, made if missing
+    /// Output folder, created if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Name of the result; by default the policy's
+    /// Name of the result; default: the policy's name
     #[arg(long, value_parser = check_name)]
     name: Option<String>,
     #[command(flatten)]
@@ -79,42 +80,42 @@ struct CompareArgs {
     /// The traces
     #[arg(required = true, value_name = "FILE")]
     traces: Vec<PathBuf>,
-    /// Who has the CPUs, separated by commas
+    /// The policies, separated by commas
     #[arg(long, value_delimiter = ',', required = true)]
     policy: Vec<Kind>,
-    /// What the traces are called in the table; by default the first file's name
+    /// Label of the traces in the table; default: the first file's name
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Without the head of the table, to be put under another one
+    /// Omit the table header, to append the rows to another table
     #[arg(long)]
     no_header: bool,
     #[command(flatten)]
     policies: PolicyArgs,
 }
 
-/// What the policies need to know.
+/// Parameters of the policies.
 #[derive(Debug, Args)]
 struct PolicyArgs {
     /// Number of CPUs
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: u32,
-    /// sfs: fixed slice S in microseconds (1 to 10^13); S does not follow the
+    /// sfs: fixed slice S in microseconds (1 to 10^13), not adapted to the
     /// arrivals
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=MAX_US))]
     slice_us: Option<u64>,
-    /// sfs: O, overload begins when the head of FILTER has waited O x S (above 0)
+    /// sfs: O; overload begins when the head of FILTER has waited O x S (above
+    /// 0)
     #[arg(long, value_name = "O", default_value_t = defaults::OVERLOAD_FACTOR)]
     overload_factor: f64,
-    /// sfs: N, arrivals that S is computed from, and after which it is computed
-    /// anew
+    /// sfs: N; S is computed after every N arrivals, from those N
     #[arg(long, value_name = "N", default_value_t = defaults::WINDOW.get() as u32, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iat_window: u32,
-    /// sfs: time blocked uses up credit, too, as without the paper's handling of
-    /// I/O
+    /// sfs: time blocked also uses up credit, as without the paper's handling
+    /// of I/O
     #[arg(long)]
     charge_io: bool,
-    /// gittins: file of service times in microseconds, one on each line, whose
-    /// distribution is known; by default those of the trace
+    /// gittins: file of service times in microseconds, one per line, whose
+    /// distribution is known; default: those of the trace
     #[arg(long, value_name = "FILE")]
     durations: Option<PathBuf>,
     #[command(flatten)]
@@ -122,7 +123,7 @@ struct PolicyArgs {
 }
 
 impl Cli {
-    /// Does what the command line says.
+    /// Executes the command; returns what it prints.
     ///
     /// # Errors
     /// One sentence on what is wrong, for the user.
@@ -139,7 +140,7 @@ fn run(args: &RunArgs) -> Result<String> {
     let settings = settings(&args.policies)?;
     let invocations = Trace::read(&args.trace)?.invocations;
     let name = args.name.as_deref().unwrap_or(args.policy.name());
-    let cannot = || format!("cannot make the folder {}", args.out.display());
+    let cannot = || format!("cannot create the folder {}", args.out.display());
     std::fs::create_dir_all(&args.out).with_context(cannot)?;
     let output = Output::create(&args.out.join(format!("{name}.csv")))?;
     let progress = Progress::new(name, invocations.len() as u64, "invocations");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_called_the_same_everywhere() {
+    fn policies_have_the_same_names_everywhere() {
         assert_eq!(Kind::value_variants(), Kind::ALL);
         for kind in Kind::ALL {
             assert_eq!(Kind::from_str(kind.name(), false), Ok(kind));

@@ -1,5 +1,5 @@
-//! Policies side by side: what each makes of the measures that users feel,
-//! relative to processor sharing on the same trace.
+//! Comparison of policies by the measures that users feel, relative to
+//! processor sharing on the same trace.
 
 use crate::engine::{simulate, SimError};
 use crate::job::Outcome;
@@ -24,7 +24,8 @@ pub const COLUMNS: [&str; 10] = [
     "preemptions",
 ];
 
-/// What one policy made of one trace. Times are turnarounds in microseconds.
+/// The measures of one policy on one trace. Times are turnarounds in
+/// microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measures {
     /// Mean of all.
@@ -39,15 +40,15 @@ pub struct Measures {
     pub p999: f64,
     /// Mean slowdown.
     pub slowdown: f64,
-    /// The 99th percentile of that.
+    /// The 99th percentile of the slowdown.
     pub slowdown_p99: f64,
-    /// Preemptions for each invocation.
+    /// Preemptions per invocation.
     pub preemptions: f64,
 }
 
 impl Measures {
     /// Measures `outcomes` of `trace` by the definitions of
-    /// [`faas_data::measure`]; what there is nothing of is 0.
+    /// [`faas_data::measure`]; a measure of an empty set is 0.
     pub fn of(trace: &[Invocation], outcomes: &[Outcome]) -> Self {
         let found = Measure::all(&records(trace, outcomes), trace);
         let is_short = shortest(trace);
@@ -96,7 +97,7 @@ fn at(sorted: &[f64], per_mille: usize) -> f64 {
     stats::percentile(sorted, per_mille).unwrap_or_default()
 }
 
-/// 1 if both are 0: traces too small to have long ones.
+/// 1 if both are 0, as with traces too small to have long invocations.
 fn ratio(value: f64, base: f64) -> f64 {
     if base == 0.0 {
         return 1.0;
@@ -139,7 +140,7 @@ fn summary(found: &[[f64; COLUMNS.len()]]) -> [f64; COLUMNS.len()] {
     })
 }
 
-/// The rows as a table in Markdown, under `label` and the policy's name.
+/// The rows as a Markdown table, labelled with `label` and the policy's name.
 pub fn to_markdown(label: &str, kinds: &[Kind], rows: &[[f64; COLUMNS.len()]]) -> String {
     let mut text = String::new();
     for (kind, row) in kinds.iter().zip(rows) {
@@ -152,7 +153,7 @@ pub fn to_markdown(label: &str, kinds: &[Kind], rows: &[[f64; COLUMNS.len()]]) -
     text
 }
 
-/// The head of that table.
+/// The header of that table.
 pub fn header() -> String {
     let columns = COLUMNS.join(" | ");
     format!(
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn time_blocked_is_no_slowdown() {
+    fn time_blocked_does_not_count_as_slowdown() {
         let mut one = Invocation::cpu(0, "f", 10);
         one.phases.insert(0, Phase::io(90));
         let outcome = Outcome {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_sharing_is_the_measure() {
+    fn processor_sharing_is_the_baseline() {
         let trace = vec![Invocation::cpu(0, "a", 90), Invocation::cpu(0, "b", 10)];
         let kinds = [Kind::Ps, Kind::Srtf];
         let rows = rows(&[trace.clone(), trace], &kinds, &Settings::new(1)).unwrap();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_division_by_zero() {
+    fn an_empty_trace_does_not_divide_by_zero() {
         let found = measures(&[]);
         assert_eq!(found.relative(&found, &found)[..9], [1.0; 9]);
     }

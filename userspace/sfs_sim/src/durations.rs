@@ -1,15 +1,14 @@
-//! Files of service times that a policy may know.
+//! Files of service times whose distribution a policy knows.
 
 use anyhow::Result;
 use faas_data::input::{self, InputError, MAX_US};
 use std::path::Path;
 
-/// Reads the file at `path`: one whole number of microseconds, 1 or more, on
-/// each line, at least one.
+/// Reads the file at `path`: one or more lines, each a whole number of
+/// microseconds, 1 or more.
 ///
 /// # Errors
-/// If the file cannot be read, or [`InputError`] for the first line that is not
-/// as said.
+/// If the file cannot be read, or [`InputError`] for the first invalid line.
 pub fn read(path: &Path) -> Result<Vec<u64>> {
     let bytes = input::read(path)?;
     Ok(parse(&path.display().to_string(), &bytes)?)

@@ -1,10 +1,8 @@
-//! The course of events: arrivals, returns from I/O, and what the policy makes
-//! of them.
+//! The event loop: arrivals, returns from I/O, and the policy's decisions.
 //!
-//! At any instant the CPU phases that end come first, then the returns from
-//! I/O, then the arrivals; only when all are in does the policy decide who
-//! runs. Among equals the smaller id goes first, and ids are in the order of
-//! the arrivals.
+//! At each instant the ends of CPU phases come first, then the returns from
+//! I/O, then the arrivals; only after all of them does the policy decide who
+//! runs. Ties go to the smaller id, and ids follow the order of arrival.
 
 use crate::job::{Job, JobId, Outcome};
 use crate::policy::{ideal, Kind, Policy, Settings};
@@ -20,10 +18,10 @@ pub enum SimError {
     /// More invocations than ids.
     #[error("the trace has {0} invocations, more than 4294967295")]
     TooMany(usize),
-    /// The simulation might last longer than times can be written.
+    /// The simulated time could exceed what the time type can represent.
     #[error("the trace may take {0} us to serve, more than {MAX_US}")]
     TooLong(u128),
-    /// Rows not in the order of their arrivals.
+    /// Rows that are not sorted by arrival.
     #[error("invocation {0} arrives before its predecessor")]
     Unsorted(usize),
     /// No CPUs.
@@ -31,12 +29,12 @@ pub enum SimError {
     NoCpus,
 }
 
-/// Serves `trace` under the policy `kind` and says what became of each
-/// invocation, in the order of the trace. Takes O(log n) for each event (for
-/// `las` and `gittins`: O(log n + CPUs)).
+/// Simulates `trace` under the policy `kind`; returns the outcome of each
+/// invocation, in the order of the trace. Takes O(log n) per event (`las` and
+/// `gittins`: O(log n + CPUs)).
 ///
 /// # Errors
-/// If the trace is not sorted by arrival, is too large, or there is no CPU.
+/// If the trace is not sorted by arrival or is too large, or there is no CPU.
 pub fn simulate(
     trace: &[Invocation],
     kind: Kind,
@@ -45,8 +43,8 @@ pub fn simulate(
     simulate_watched(trace, kind, settings, &|_| ())
 }
 
-/// As [`simulate`]; `watch` is told now and then how many invocations are
-/// complete.
+/// As [`simulate`]; also reports to `watch`, at intervals, how many invocations
+/// are complete.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -91,18 +89,18 @@ struct Engine<'a> {
     trace: &'a [Invocation],
     policy: Box<dyn Policy>,
     jobs: Vec<Job>,
-    /// The phase that each invocation does next.
+    /// The next phase of each invocation.
     next_phase: Vec<usize>,
     outcomes: Vec<Outcome>,
-    /// Invocations that block, and until when.
+    /// Blocked invocations, and when they return.
     blocked: BinaryHeap<Reverse<(Time, JobId)>>,
-    /// The next to arrive.
+    /// The next invocation to arrive.
     arriving: usize,
-    /// How many are complete.
+    /// Number of completed invocations.
     completed: u64,
 }
 
-/// How many invocations complete between two reports of progress.
+/// Completions between two reports of progress.
 const REPORT_EVERY: u64 = 4096;
 
 impl<'a> Engine<'a> {
@@ -178,8 +176,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Begins the next phase of `id`, or completes it. Phases of one kind in a
-    /// row are one: nothing happens between them.
+    /// Begins the next phase of `id`, or completes it. Consecutive phases of
+    /// one kind are merged: nothing happens between them.
     fn proceed(&mut self, id: JobId, now: Time) {
         let index = id as usize;
         let (mut cpu, mut io) = (0, 0);

@@ -1,49 +1,48 @@
-//! One invocation while it is served, and what became of it.
+//! One invocation during the simulation, and its outcome.
 
 use crate::time::{Time, PER_US};
 
-/// An invocation's row in the trace, from 0.
+/// An invocation's row in the trace, counted from 0.
 pub type JobId = u32;
 
 /// An invocation as policies see it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Job {
-    /// CPU time that it still needs in its present phase.
+    /// CPU time left in the current phase.
     pub phase: Time,
-    /// CPU time that it has had, up to the last time it was made ready or was
-    /// preempted.
+    /// CPU time received, up to the last time it became ready or was preempted.
     pub attained: Time,
-    /// CPU time that it needs in later phases.
+    /// CPU time needed in later phases.
     pub later: Time,
-    /// How often it was preempted.
+    /// Number of preemptions.
     pub preemptions: u64,
-    /// When it first ran, or first blocked if it begins so.
+    /// When it first ran, or first blocked if it begins with I/O.
     pub start: Option<Time>,
 }
 
 impl Job {
-    /// Notes that it runs at `now`.
+    /// Records that it runs at `now`.
     pub fn runs(&mut self, now: Time) {
         self.start.get_or_insert(now);
     }
 
-    /// Notes that it has had `ticks` of CPU time in its present phase.
+    /// Records `ticks` of CPU time in the current phase.
     pub fn charge(&mut self, ticks: Time) {
         self.attained += ticks;
         self.phase -= ticks;
     }
 }
 
-/// What became of one invocation.
+/// The outcome of one invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// When it first ran, or first blocked if it begins so, in ticks.
+    /// When it first ran, or first blocked if it begins with I/O, in ticks.
     pub start: Time,
     /// When it completed, in ticks.
     pub end: Time,
-    /// How often it blocked.
+    /// Number of times it blocked.
     pub blocked: u64,
-    /// How often it was preempted, where the policy has that.
+    /// Number of preemptions, under policies that preempt.
     pub preempted: u64,
 }
 

@@ -1,11 +1,12 @@
-//! Exact simulation of schedulers on a trace: what the best possible scheduler
-//! would do, and what the policies of the literature would.
+//! Exact simulation of schedulers on a trace: the best possible scheduler, and
+//! the policies of the literature.
 //!
-//! A [`trace`](faas_data::trace) is read, an [`engine`] lets its invocations arrive, compute
-//! and block, a [`policy`] decides which of them have the CPUs, and [`result`] says what came
-//! out, in the format that faasbench summarises. All CPUs are alike, and nothing costs
-//! anything: no switch, no migration, no start of a process. What a live scheduler loses
-//! against its simulation is therefore what these cost.
+//! The input is a [`trace`](faas_data::trace). An [`engine`] makes its
+//! invocations arrive, compute and block, a [`policy`] decides which of them
+//! have the CPUs, and [`result`] writes the outcome in the format that
+//! faasbench summarizes. All CPUs are equal and nothing has overhead: no
+//! switch, no migration, no start of a process. The difference between a live
+//! scheduler and its simulation is therefore the cost of these.
 //!
 //! # Example
 //!

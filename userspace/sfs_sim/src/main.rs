@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // That nobody reads what is printed is no error.
+    // A closed standard output is not an error.
     match Cli::parse().execute() {
         Ok(line) => {
             let _ = writeln!(std::io::stdout(), "{line}");

@@ -1,20 +1,19 @@
 //! Results in the format of [`faas_data::result`].
 //!
-//! `start_us` is when an invocation first had a CPU or a share of one; if it
-//! begins with I/O, when that began. `cpu_us` is `service_us`: nothing costs
-//! anything. `voluntary_switches` says how often it blocked,
-//! `involuntary_switches` how often it was preempted: how often it lost its CPU
-//! under `srtf`, `gittins`, `las` (where sharing with equals is no preemption)
-//! and the policies by rank, its demotion under `sfs`, and 0 under `ideal`, `ps`
-//! and `fifo`.
-//! Times are rounded down to whole microseconds. `exit` is 0. Run-queue waits
-//! are not known: there is no column for them.
+//! `start_us` is when an invocation first had a CPU or a share of one, or when
+//! its I/O began if it begins with I/O. `cpu_us` is `service_us`, since nothing
+//! has overhead. `voluntary_switches` counts how often it blocked,
+//! `involuntary_switches` how often it was preempted: losses of the CPU under
+//! `srtf`, `gittins`, `las` (where sharing with equals does not count) and the
+//! policies by rank, demotions under `sfs`, and 0 under `ideal`, `ps` and
+//! `fifo`. Times are rounded down to whole microseconds. `exit` is 0. Run-queue
+//! waits are unknown and have no column.
 
 use crate::job::Outcome;
 use faas_data::result::{Exit, Record};
 use faas_data::trace::Invocation;
 
-/// What is to be recorded of each invocation of `trace`, in its order.
+/// The records of the invocations of `trace`, in its order.
 pub fn records(trace: &[Invocation], outcomes: &[Outcome]) -> Vec<Record> {
     let pairs = trace.iter().zip(outcomes).enumerate();
     let record = |(id, (one, outcome)): (usize, (&Invocation, &Outcome))| Record {
@@ -40,7 +39,7 @@ mod tests {
     use faas_data::result::{parse, to_csv_without_waits};
 
     #[test]
-    fn what_is_recorded_reads_back_as_a_result_of_the_trace() {
+    fn records_read_back_as_a_result_of_the_trace() {
         let trace = [Invocation::cpu(5, "f", 10), Invocation::cpu(6, "g", 20)];
         let outcome = |start, end, preempted| Outcome {
             start: start * PER_US + 7,

@@ -1,12 +1,13 @@
-//! FILTER in one queue or in shards, on machines with very many CPUs: what the queues'
-//! locks cost, and how far from the order of arrival shards are.
+//! FILTER in one queue or in shards, on machines with very many CPUs: the cost
+//! of the queues' locks, and the deviation from the order of arrival.
 //!
-//! CPUs that share a last-level cache share a shard, or several such do. Who puts
-//! something into a queue or takes it out holds the queue's lock for a while: longer
-//! if the CPU that held it before has another cache, as the lock, the queue's head and
-//! the task are in that one. Whoever comes meanwhile waits in line, and its CPU with
-//! it. A free CPU chooses as `scheds/sfs_bpf/shard.bpf.h` does. Arrivals are Poisson,
-//! on CPUs drawn at random; service times are exponential.
+//! CPUs with the same last-level cache share a shard; a shard may span several
+//! caches. A CPU that inserts into a queue or removes from it holds the queue's
+//! lock for a while, longer if the last holder has another cache, because the
+//! lock, the queue's head and the task are in that cache. CPUs wait for the
+//! lock in line. A free CPU chooses a queue as `scheds/sfs_bpf/shard.bpf.h`
+//! does. Arrivals are Poisson, on CPUs drawn at random; service times are
+//! exponential.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,49 +16,50 @@ use anyhow::{ensure, Result};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-/// As in the kernel half: so much later may the head of a CPU's own shard have come than
-/// another's, and still go first; in ns.
+/// The head of a CPU's own shard goes first unless another shard's head arrived
+/// more than this earlier, in ns; as in the kernel half.
 pub const LAG_NS: u64 = 2_000_000;
 
 /// A machine, its load, and how FILTER is split.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: usize,
-    /// CPUs that share a last-level cache.
+    /// CPUs per last-level cache.
     pub cpus_of_cache: usize,
-    /// Queues; CPUs are split among them evenly.
+    /// Number of queues; the CPUs are split among them evenly.
     pub shards: usize,
-    /// For how long a queue is locked, in ns, if it was last locked by a CPU with the
-    /// same cache.
+    /// Lock hold time in ns if the last holder was a CPU with the same cache.
     pub near_ns: u64,
-    /// The same, if by one with another cache.
+    /// Lock hold time in ns if the last holder was a CPU with another cache.
     pub far_ns: u64,
     /// Mean service time in ns.
     pub service_ns: u64,
-    /// After so much, in ns, an invocation goes to the end of a queue; `u64::MAX`: it
-    /// runs to its end.
+    /// Length of a turn in ns, after which an invocation goes to the end of a
+    /// queue; `u64::MAX`: it runs to completion.
     pub turn_ns: u64,
-    /// Offered load; 1 is all CPUs.
+    /// Offered load; 1 is the capacity of all CPUs.
     pub load: f64,
-    /// Invocations.
+    /// Number of invocations.
     pub invocations: usize,
     /// Seed of arrivals and service times.
     pub seed: u64,
 }
 
-/// What became of it.
+/// The results of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// Mean time from arrival to the end, in ns.
+    /// Mean time from arrival to completion, in ns.
     pub turnaround_ns: f64,
-    /// Share of all CPU time, 0 to 1, that went into locked queues, or waiting for one.
+    /// Share of all CPU time, 0 to 1, spent holding a queue's lock or waiting
+    /// for it.
     pub lost: f64,
-    /// Share of the time in which the queue that is locked most is locked.
+    /// Share of time for which the busiest queue is locked.
     pub locked: f64,
-    /// Share of the dispatches from another shard than the CPU's own.
+    /// Share of dispatches from a shard other than the CPU's own.
     pub moved: f64,
-    /// The most by which an invocation that started earlier came later, in ns.
+    /// The largest difference in arrival by which a later arrival started
+    /// first, in ns.
     pub overtaking_ns: u64,
 }
 
@@ -77,7 +79,7 @@ struct Invocation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// Of an invocation, seen by a CPU.
+    /// An invocation, and the CPU on which it arrives.
     Arrival(usize, usize),
     TurnEnd(usize),
 }
@@ -89,11 +91,12 @@ struct Machine<'a> {
     locks: Vec<Lock>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     idle: Vec<usize>,
-    /// What each CPU runs, and until when its turn is.
+    /// What each CPU runs, and the end of its turn.
     running: Vec<Option<usize>>,
-    /// By how much each CPU's turn is longer, as it had to wait for a lock.
+    /// Delay of each CPU's turn by waiting for locks.
     delayed: Vec<u64>,
-    /// Until when each CPU waits for a lock, or holds one: it can do nothing else.
+    /// When each CPU stops waiting for a lock or holding one; it does nothing
+    /// else until then.
     stalled: Vec<u64>,
     rotation: Vec<usize>,
     lost_ns: u64,
@@ -105,17 +108,17 @@ struct Machine<'a> {
     end: u64,
 }
 
-/// Simulates `setup`. The same makes the same.
+/// Simulates `setup`. The same setup gives the same results.
 ///
 /// # Errors
 ///
-/// A number in it makes no sense.
+/// A number in it is out of range.
 pub fn simulate(setup: &Setup) -> Result<Figures> {
     ensure!(
         setup.cpus > 0 && setup.invocations > 0,
         "nothing to simulate"
     );
-    ensure!(setup.cpus_of_cache > 0, "a cache has a CPU at least");
+    ensure!(setup.cpus_of_cache > 0, "a cache needs at least one CPU");
     ensure!(
         (1..=setup.cpus).contains(&setup.shards),
         "{} shards for {} CPUs",
@@ -213,7 +216,7 @@ impl<'a> Machine<'a> {
             Some(shard) => {
                 let (_, id) = self.queues[shard]
                     .pop_front()
-                    .expect("something waits there");
+                    .expect("the queue is not empty");
                 self.dispatches += 1;
                 self.moves += u64::from(shard != self.shard_of(cpu));
                 let got = self.hold(shard, cpu, free_at);
@@ -238,7 +241,7 @@ impl<'a> Machine<'a> {
         self.events.push(Reverse((now + turn, Event::TurnEnd(cpu))));
     }
 
-    /// Queues `id` from `cpu`; returns when that is done.
+    /// Queues `id` from `cpu`; returns the time at which it is queued.
     fn enqueue(&mut self, id: usize, cpu: usize, now: u64) -> u64 {
         let mut shard = self.shard_of(cpu);
         if self.setup.shards > 1 {
@@ -251,7 +254,7 @@ impl<'a> Machine<'a> {
         self.hold(shard, cpu, now)
     }
 
-    /// Locks a queue from `cpu`, in line; returns when it is unlocked again.
+    /// Locks a queue from `cpu`, in line; returns the time of the unlock.
     fn hold(&mut self, shard: usize, cpu: usize, now: u64) -> u64 {
         let cache = cpu / self.setup.cpus_of_cache;
         let lock = &mut self.locks[shard];
@@ -268,7 +271,7 @@ impl<'a> Machine<'a> {
         lock.free_at
     }
 
-    /// The queue that `cpu` takes from, if anything waits.
+    /// The queue that `cpu` takes from, if any invocation waits.
     fn choose(&mut self, cpu: usize) -> Option<usize> {
         let own = self.shard_of(cpu);
         let head = |queue: &VecDeque<(u64, usize)>| queue.front().map(|(since, _)| *since);
@@ -310,7 +313,7 @@ impl<'a> Machine<'a> {
 
 /// A draw from the exponential distribution with mean 1, by inversion.
 fn exponential(random: &mut ChaCha8Rng) -> f64 {
-    // 53 random bits, and never 0.
+    // 53 random bits, never 0.
     let uniform = ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
     -uniform.ln()
 }
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn one_queue_overtakes_nobody() {
+    fn one_queue_keeps_the_order_of_arrival() {
         let figures = simulate(&setup(64, 1)).unwrap();
         assert_eq!((figures.overtaking_ns, figures.moved), (0, 0.0));
     }
@@ -363,9 +366,12 @@ mod tests {
         let mut setup = setup(64, 2);
         setup.load = 1.2;
         let figures = simulate(&setup).unwrap();
-        assert!(figures.overtaking_ns > 0, "shards are not one queue");
-        // A head that is late by no more than the lag is left; those behind it came
-        // later than it.
+        assert!(
+            figures.overtaking_ns > 0,
+            "shards must deviate from one queue"
+        );
+        // A head that is late by at most the lag is skipped; those behind it
+        // came later.
         assert!(figures.overtaking_ns <= LAG_NS, "{figures:?}");
     }
 
@@ -379,7 +385,8 @@ mod tests {
     #[test]
     fn a_lock_bounds_throughput() {
         let mut setup = setup(64, 1);
-        // 64 CPUs could serve 64,000 a second; 50,000 operations can be done.
+        // 64 CPUs could serve 64,000 a second, but the lock allows 50,000
+        // operations.
         (setup.far_ns, setup.near_ns) = (20_000, 20_000);
         setup.load = 1.5;
         setup.invocations = 20_000;
@@ -389,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_setups_are_refused() {
         assert!(simulate(&setup(4, 5)).is_err());
         assert!(simulate(&setup(0, 1)).is_err());
         let idle = Setup {

@@ -1,8 +1,8 @@
-//! Time in the simulation: whole ticks, so that no result depends on rounding.
+//! Simulated time in whole ticks, so that no result depends on rounding.
 //!
 //! A tick is 2^-10 ns. All times of a trace are whole microseconds, hence whole
-//! ticks, and every policy that gives an invocation a CPU or none computes with
-//! them exactly. Where n invocations share c CPUs, completions fall between
+//! ticks, and every policy that gives an invocation a whole CPU or none
+//! computes exactly. Where n invocations share c CPUs, completions fall between
 //! ticks and are rounded up to the next: a millionth of a microsecond each.
 
 /// A point in time or a duration, in ticks.
@@ -14,8 +14,8 @@ pub const PER_NS: Time = 1 << 10;
 /// Ticks in a microsecond.
 pub const PER_US: Time = 1000 * PER_NS;
 
-/// What sharing invocations have attained: in ticks / 2^[`FRACTION`], so that
-/// what a million roundings lose stays below a tick.
+/// Service attained under sharing, in ticks / 2^[`FRACTION`], so that a million
+/// roundings lose less than a tick.
 pub type Attained = u128;
 
 /// Bits of [`Attained`] below a tick.
@@ -26,8 +26,8 @@ pub fn attained(ticks: Time) -> Attained {
     Attained::from(ticks) << FRACTION
 }
 
-/// How far something gets in `ticks` at a rate of `numerator` / `denominator`
-/// (not 0), rounded down.
+/// Progress in `ticks` at a rate of `numerator` / `denominator` (not 0),
+/// rounded down.
 pub fn progress(ticks: Time, numerator: u32, denominator: u32) -> Attained {
     if numerator == denominator {
         return attained(ticks);
@@ -35,8 +35,8 @@ pub fn progress(ticks: Time, numerator: u32, denominator: u32) -> Attained {
     attained(ticks) * Attained::from(numerator) / Attained::from(denominator)
 }
 
-/// How many ticks it takes to get `distance` far at a rate of `numerator` /
-/// `denominator` (neither 0), rounded up.
+/// Ticks needed for `distance` at a rate of `numerator` / `denominator`
+/// (neither 0), rounded up.
 pub fn duration(distance: Attained, numerator: u32, denominator: u32) -> Time {
     let ticks = if numerator == denominator {
         distance.div_ceil(1 << FRACTION)

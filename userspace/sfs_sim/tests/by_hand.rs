@@ -1,11 +1,11 @@
-//! Small cases, computed by hand. Times are microseconds.
+//! Small cases, computed by hand. Times are in microseconds.
 
 use faas_data::trace::{Invocation, Phase};
 use sfs_policy::{OverloadPolicy, SlicePolicy};
 use sfs_sim::policy::{Kind, Settings};
 use sfs_sim::simulate;
 
-/// Ends, rounded down.
+/// The ends, rounded down.
 fn ends(trace: &[Invocation], kind: Kind, settings: &Settings) -> Vec<u64> {
     let outcomes = simulate(trace, kind, settings).unwrap();
     outcomes.iter().map(|one| one.end_us()).collect()
@@ -71,25 +71,26 @@ fn three_srtf() {
 #[test]
 fn three_ps() {
     // 10: a has 50 left. Two share until 20: a 45, b 15, c 10 left. Three share
-    // until c is through at 50: a 35, b 5. Two share until b is at 60: a 30.
+    // until c completes at 50: a 35, b 5. Two share until b completes at 60: a
+    // 30.
     let one = Settings::new(1);
     assert_eq!(ends(&three(), Kind::Ps, &one), [90, 60, 50]);
     assert_eq!(starts(&three(), Kind::Ps, &one), [0, 10, 20]);
     // On two CPUs a and b have one each until 20: a 40, b 10, c 10 left. Three
-    // get 2/3 each, 10 in 15: b and c are through at 35, a has 30 left.
+    // get 2/3 each, 10 in 15: b and c complete at 35, a has 30 left.
     assert_eq!(ends(&three(), Kind::Ps, &Settings::new(2)), [65, 35, 35]);
 }
 
 #[test]
 fn three_las() {
-    // a alone until 10, then b, which has had as much as a at 20. Then c, the
-    // least, until it is through at 30. a and b share: b needs 10 more and is
-    // through at 50, a has 40 left.
+    // a runs alone until 10, then b, which has had as much as a at 20. Then c,
+    // with the least, runs until it completes at 30. a and b share: b needs 10
+    // more and completes at 50, a has 40 left.
     let one = Settings::new(1);
     assert_eq!(ends(&three(), Kind::Las, &one), [90, 50, 30]);
     assert_eq!(preempted(&three(), Kind::Las, &one), [1, 1, 0]);
     // On two CPUs a has had most when c arrives, and waits until 30, when both
-    // others are through; 40 are left of it.
+    // others complete; a has 40 left.
     let two = Settings::new(2);
     assert_eq!(ends(&three(), Kind::Las, &two), [70, 30, 30]);
     assert_eq!(preempted(&three(), Kind::Las, &two), [1, 0, 0]);
@@ -99,13 +100,13 @@ fn three_las() {
 fn three_gittins() {
     // Values 10, 20, 60 with H = 10, 16 2/3, 30: G(0) = (2/3) / (16 2/3) = 0.04
     // (to 20), G(10) = (1/3) / (6 2/3) = 0.05 (to 20), G(20) = (1/3) / (13 1/3)
-    // = 0.025. So a keeps the CPU at 10 and loses it at 20, where it falls below
-    // b and c. b, the first of the two, is above c at 10 as well: through at
-    // 40, c at 50, a at 90.
+    // = 0.025. So a keeps the CPU at 10 and loses it at 20, where it falls
+    // below b and c. b, the first of the two, is also above c at 10: b
+    // completes at 40, c at 50, a at 90.
     let one = Settings::new(1);
     assert_eq!(ends(&three(), Kind::Gittins, &one), [90, 40, 50]);
     assert_eq!(preempted(&three(), Kind::Gittins, &one), [1, 0, 0]);
-    // With a file that knows of nothing but 60, G rises all the time: FIFO.
+    // With a file that contains only 60, G rises all the time: FIFO.
     let known = Settings {
         durations_us: vec![60],
         ..one
@@ -116,7 +117,7 @@ fn three_gittins() {
 #[test]
 fn three_sfs() {
     // S = 15. a runs until 15 and is demoted with 45 left, b until 30 with 5
-    // left; c is through at 40. FAIR: b at 50, then 40 are left of a.
+    // left; c completes at 40. FAIR: b completes at 50, a has 40 left.
     let settings = slice(1, 15);
     assert_eq!(ends(&three(), Kind::Sfs, &settings), [90, 50, 40]);
     assert_eq!(starts(&three(), Kind::Sfs, &settings), [0, 15, 30]);
@@ -125,11 +126,12 @@ fn three_sfs() {
 
 #[test]
 fn las_equals_share_and_newcomers_catch_up() {
-    // 10 to 20: the second one catches up. Then both share, 20 left each.
+    // 10 to 20: the second one catches up. Then both share, each with 20 left.
     let two = [cpu(0, 30), cpu(10, 30)];
     assert_eq!(ends(&two, Kind::Las, &Settings::new(1)), [60, 60]);
     // Two CPUs: three share, 20 of 40 attained at 30. The newcomer has a CPU
-    // until 35, three share the other and attain 5/3; the 18 1/3 left take 27.5.
+    // until 35; three share the other and attain 5/3. The remaining 18 1/3 take
+    // 27.5.
     let four = [cpu(0, 40), cpu(0, 40), cpu(0, 40), cpu(30, 5)];
     let settings = Settings::new(2);
     assert_eq!(ends(&four, Kind::Las, &settings), [62, 62, 62, 35]);
@@ -138,9 +140,10 @@ fn las_equals_share_and_newcomers_catch_up() {
 
 #[test]
 fn las_sharers_catch_up_with_a_waiting_one() {
-    // x has 30 of 60 when four of 40 arrive at 30, on two CPUs. The four move
-    // at 1/2 and reach x's 30 at 90: x waits until then. Five share 2 CPUs: the
-    // four need 10 more, 25 long, until 115; x has 20 left then: 135.
+    // x has 30 of 60 when four of 40 arrive at 30, on two CPUs. The four
+    // advance at 1/2 and reach x's 30 at 90; x waits until then. Five share 2
+    // CPUs: the four need 10 more, which takes 25, until 115; x has 20 left
+    // then: 135.
     let five = [
         cpu(0, 60),
         cpu(30, 40),
@@ -165,11 +168,11 @@ fn blocking() -> [Invocation; 2] {
 fn blocking_releases_the_cpu() {
     let one = Settings::new(1);
     assert_eq!(ends(&blocking(), Kind::Ideal, &one), [40, 25]);
-    // a until 10, b until 35, a, which is back since 30, until 45.
+    // a until 10, b until 35, a, back since 30, until 45.
     assert_eq!(ends(&blocking(), Kind::Fifo, &one), [45, 35]);
     // At 0 a needs 20, at 30 b has 5 left, a 10.
     assert_eq!(ends(&blocking(), Kind::Srtf, &one), [45, 35]);
-    // Both share until a blocks at 20; b is through at 35; a is back at 40.
+    // Both share until a blocks at 20; b completes at 35; a is back at 40.
     assert_eq!(ends(&blocking(), Kind::Ps, &one), [50, 35]);
     assert_eq!(ends(&blocking(), Kind::Las, &one), [50, 35]);
     // Values 20 and 25: G(10) = 1 / 12.5 for a at 30, G(20) = 0.5 / 2.5 for b.
@@ -183,16 +186,16 @@ fn blocking_releases_the_cpu() {
 #[test]
 fn credit_is_kept_across_io() {
     // S = 15. a uses 10 of it and blocks until 30. b is demoted at 25 with 10
-    // left, has 5 of them by 30. a has 5 of its credit left, until 35. Both need
-    // 5 more in FAIR: 45.
+    // left, and has had 5 of them by 30. a has 5 of its credit left, until 35.
+    // Both need 5 more in FAIR: 45.
     let settings = slice(1, 15);
     assert_eq!(ends(&blocking(), Kind::Sfs, &settings), [45, 45]);
     assert_eq!(preempted(&blocking(), Kind::Sfs, &settings), [1, 1]);
 }
 
 #[test]
-fn with_charge_io_the_credit_goes_on_running_out_while_blocked() {
-    // As above, but a comes back at 30 without credit and shares with b, which
+fn with_charge_io_blocking_uses_up_credit() {
+    // As above, but a returns at 30 without credit and shares with b, which
     // then has 5 left: both get 5 until 40, and a the last 5 alone.
     let settings = Settings {
         charge_io: true,
@@ -210,7 +213,8 @@ fn with_charge_io_the_credit_goes_on_running_out_while_blocked() {
 
 #[test]
 fn an_invocation_that_begins_with_io_starts_at_once() {
-    // It is ready at 15, when the other has run for 5; FIFO has it wait to 40.
+    // It is ready at 15, when the other has run for 5; under FIFO it waits
+    // until 40.
     let two = [
         phases(5, &[Phase::io(4), Phase::io(6), Phase::cpu(3)]),
         cpu(10, 30),
@@ -229,7 +233,7 @@ fn an_invocation_that_begins_with_io_starts_at_once() {
 }
 
 #[test]
-fn overload_makes_new_ones_bypass_filter() {
+fn new_invocations_bypass_filter_under_overload() {
     // S = 10, overload from 30 on. Five of 10 arrive at 0. At 30 the fourth
     // starts, and the fifth has waited for 30: f, at 35, goes to FAIR. At 40
     // the fifth starts, FILTER is empty, overload is over: g, at 45, queues in
@@ -249,8 +253,8 @@ fn overload_makes_new_ones_bypass_filter() {
 fn the_slice_follows_the_arrivals() {
     // N = 2, no bounds, 2 CPUs. S is 100 at first; after two arrivals, 10
     // apart, 20; after four, 10 and 30 apart (each IAT counts once), 40. The
-    // fourth gets 40, the third still 20; FILTER has them run alone, FAIR too,
-    // so only the count of demotions tells.
+    // fourth gets 40, the third still 20. Each runs alone both in FILTER and in
+    // FAIR, so only the number of demotions shows the difference.
     let settings = Settings {
         slice: SlicePolicy::new(1, 1_000_000_000).unwrap(),
         initial_slice_ns: 100_000,

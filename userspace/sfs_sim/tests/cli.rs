@@ -1,4 +1,4 @@
-//! The program as its users run it.
+//! Tests of the command line.
 
 use std::fs;
 use std::path::Path;
@@ -49,8 +49,8 @@ fn options_reach_the_policies() {
     fs::write(dir.path().join("known.txt"), "60\n20\n10\n").unwrap();
     let cases = [
         ("sfs --slice-us 15", "1,b,10,15,"),
-        // From 15 on b has waited for 5: c, at 20, goes to FAIR, where b has it
-        // wait again from 72 to 87.
+        // At 20, b has waited for 5 since 15: c goes to FAIR, where b waits for
+        // it again from 72 to 87.
         (
             "sfs --slice-us 1000 --overload-factor 0.005",
             "2,c,20,65,90,",
@@ -143,7 +143,7 @@ fn compares_policies_in_a_table() {
 }
 
 #[test]
-fn what_is_learned_comes_from_a_file() {
+fn history_is_read_from_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..100)
         .map(|nth| format!("{nth},a,cpu:60\n{nth},c,cpu:9\n"))
@@ -158,7 +158,7 @@ fn what_is_learned_comes_from_a_file() {
 
 #[cfg(unix)]
 #[test]
-fn devices_and_links_stay_what_they_are() {
+fn output_to_devices_and_links_keeps_them() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     fs::create_dir(&out).unwrap();

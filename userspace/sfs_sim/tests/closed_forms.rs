@@ -1,5 +1,5 @@
-//! Means that queueing theory knows, within their confidence intervals. Fixed
-//! seeds: a test that passes always passes.
+//! Known means of queueing theory, within their confidence intervals. Seeds are
+//! fixed: a test that passes once always passes.
 
 mod common;
 
@@ -142,7 +142,8 @@ fn mg1_las_by_its_formula() {
     // With m = E[min(X, x)], s = E[min(X, x)^2] and arrivals at rate L
     // (Kleinrock 1976, sec. 4.6; Harchol-Balter 2013, ch. 30):
     //   E[T | X = x] = x / (1 - L m) + L s / (2 (1 - L m)^2).
-    // It holds where many need x exactly, as equals share until they end together.
+    // It holds where many need exactly x, as equals share until they end
+    // together.
     let rate = 0.5 / SERVICE_US;
     let trace = poisson(400_000, 1.0 / rate, 9, bimodal);
     for x in [1_000.0, 91_000.0f64] {
@@ -196,8 +197,8 @@ fn mg1_gittins_by_its_formula() {
 
 #[test]
 fn gittins_is_las_where_the_hazard_rate_falls() {
-    // Gittins 1979; Aalto, Ayesta & Righter 2009, sec. 4. The distribution is
-    // known by 512 quantiles of the trace, hence the per cent.
+    // Gittins 1979; Aalto, Ayesta & Righter 2009, sec. 4. The policy knows the
+    // distribution by 512 quantiles of the trace, hence the tolerance of 1 %.
     for cpus in [1, 4] {
         let gap_us = SERVICE_US / (0.8 * f64::from(cpus));
         let trace = poisson(100_000, gap_us, 11, hyperexponential);

@@ -1,5 +1,5 @@
-//! Ranks and deadlines, computed by hand, and what holds for every trace. Times
-//! are microseconds.
+//! Ranks and deadlines: cases computed by hand, and properties of every trace.
+//! Times are in microseconds.
 
 use faas_data::trace::{Invocation, Phase};
 use proptest::collection::vec;
@@ -68,8 +68,8 @@ fn equals_and_the_margin_keep_the_cpu() {
 
 #[test]
 fn the_earliest_deadline_has_a_free_cpu() {
-    // Both wait behind a short one; the later but shorter one is first, unless
-    // nobody has patience.
+    // Both wait behind a short one; the later but shorter one goes first, with
+    // a tiny `ageing` the order is that of arrival.
     let trace = [
         Invocation::cpu(0, "short", MS),
         Invocation::cpu(10, "long", 10 * MS),
@@ -83,12 +83,13 @@ fn the_earliest_deadline_has_a_free_cpu() {
 
 #[test]
 fn ageing_ends_the_preemption() {
-    // Short ones for all of 60 ms.
+    // Short ones arrive throughout 60 ms.
     let trace = long_then_shorts(60);
     assert_eq!(ends(&trace, Kind::Known, &ageing(0.0))[0], 70 * MS);
     // The long one shares with one short one at a time. It costs 10 ms, rounded
-    // down to its bucket, 9.2 ms or so less while it is young: when processor
-    // sharing would have given it twice that, after 37 ms or so, it stays.
+    // down to its bucket, about 9.2 ms, and less while it is young. When
+    // processor sharing would have given it twice that, after about 37 ms, it
+    // keeps the CPU.
     let end = ends(&trace, Kind::Known, &ageing(2.0))[0];
     assert!((40 * MS..50 * MS).contains(&end), "{end}");
     let sooner = ends(&trace, Kind::Known, &ageing(1.0))[0];
@@ -97,7 +98,8 @@ fn ageing_ends_the_preemption() {
 
 #[test]
 fn slices_end_at_ticks() {
-    // On one CPU, two that nothing is known of, in levels of doublings.
+    // On one CPU, two invocations of unknown functions, with one level per
+    // power of two.
     let trace = [
         Invocation::cpu(0, "f", 20 * MS),
         Invocation::cpu(1, "f", MS),
@@ -106,17 +108,17 @@ fn slices_end_at_ticks() {
     let end = |settings: &Settings| ends(&trace, Kind::Mlfq, settings)[1];
     // The newcomer does not preempt an equal, but the first slice ends when its
     // level does: at the first tick, or at once, level by level. The newcomer's
-    // last level is that from 0.92 to 1.84 ms, in which it comes second.
+    // last level is from 0.92 to 1.84 ms, where it comes second.
     assert_eq!(end(&settings), 5 * MS);
     settings.mechanics.tick_us = 0;
     assert_eq!(end(&settings), 1835 + MS);
 }
 
 #[test]
-fn who_was_short_and_is_long_does_not_hold_up_others() {
-    // `short` suddenly needs 50 ms. The other waits until it has had what it
-    // used to need, to the next tick: an unknown function that has had as much mostly
-    // turns out to be huge.
+fn a_short_function_that_turns_long_does_not_delay_others() {
+    // `short` suddenly needs 50 ms. The other waits, to the next tick, until
+    // `short` has had its usual service: most unknown functions that have had
+    // this much turn out to be huge.
     let mut settings = informed();
     for _ in 0..300 {
         settings.history.push(("huge".into(), 1000 * MS));
@@ -130,7 +132,7 @@ fn who_was_short_and_is_long_does_not_hold_up_others() {
 
 #[test]
 fn means_are_misled_and_distributions_are_not() {
-    // f needs 1 ms nine times in ten and else 200 ms, g always 20 ms.
+    // f needs 1 ms nine times in ten and otherwise 200 ms, g always 20 ms.
     let mut settings = Settings::new(1);
     for nth in 0..200 {
         let us = if nth % 10 == 9 { 200 * MS } else { MS };
@@ -186,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn from_sfs_to_ranks_nothing_is_lost(
+    fn the_switch_from_sfs_to_ranks_loses_nothing(
         trace in blocking(),
         cpus in 1u32..5,
         tick_us in prop_oneof![Just(0), Just(1000)],

@@ -1,5 +1,5 @@
-//! The sharing policies against a simulation that is as simple as it is slow:
-//! at each event all rates are computed anew from the definition.
+//! The sharing policies compared with a simple, slow simulation that recomputes
+//! all rates from the definition at each event.
 
 mod common;
 
@@ -7,14 +7,14 @@ use common::{run, Random};
 use faas_data::trace::{Invocation, Phase};
 use sfs_sim::policy::Kind;
 
-/// Less than this apart, in microseconds, two times or attained services are
+/// Two times or attained services less than this apart, in microseconds, are
 /// equal.
 const CLOSE: f64 = 1e-5;
 
 struct Job {
     /// When it is ready for its next phase; infinite while it computes.
     ready: f64,
-    /// CPU time left in its phase.
+    /// CPU time left in the current phase.
     left: f64,
     attained: f64,
     phases: std::vec::IntoIter<Phase>,
@@ -36,7 +36,7 @@ impl Job {
     }
 }
 
-/// The share of a CPU that each has, on so many CPUs.
+/// The share of a CPU that each job has, on this many CPUs.
 type Rates = fn(&[Job], f64) -> Vec<f64>;
 
 fn ps_rates(jobs: &[Job], cpus: f64) -> Vec<f64> {
@@ -70,7 +70,7 @@ fn las_rates(jobs: &[Job], cpus: f64) -> Vec<f64> {
     jobs.iter().map(rate).collect()
 }
 
-/// How long until a phase ends, or one catches up with another in attained
+/// Time until a phase ends, or one job catches up with another in attained
 /// service.
 fn next_change(jobs: &[Job], rates: &[f64]) -> f64 {
     let mut next = f64::INFINITY;
@@ -119,7 +119,8 @@ fn naive(trace: &[Invocation], rates: Rates, cpus: u32) -> Vec<f64> {
     jobs.iter().map(|job| job.end).collect()
 }
 
-/// Phases alternate: the naive simulation does not join those of one kind.
+/// Phases alternate, since the naive simulation does not merge phases of one
+/// kind.
 fn random_trace(seed: u64) -> Vec<Invocation> {
     let mut random = Random::new(seed);
     let mut arrival_us = 0;

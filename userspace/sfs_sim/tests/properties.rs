@@ -1,4 +1,4 @@
-//! What holds for every trace.
+//! Properties that hold for every trace.
 
 use faas_data::trace::{Invocation, Phase};
 use proptest::collection::vec;

@@ -1,11 +1,12 @@
-//! Tests that cannot be tried on this machine, because a tool, a file or a right is
-//! missing. To Rust's test harness such a test, which returns early, has passed. Here it
-//! says so, and is counted: [`skip!`] writes a line to the file that the environment
-//! variable [`RECORD`] names, and `scripts/cargo-test` takes those lines off what has
-//! passed.
+//! Skipping of tests that this machine cannot run because a tool, a file or a
+//! right is missing. Such a test returns early, and Rust's test harness counts
+//! it as passed. With this crate it is counted as skipped: [`skip!`] writes a
+//! line to the file that the environment variable [`RECORD`] names, and
+//! `scripts/cargo-test` subtracts those lines from the passed tests.
 //!
-//! With `CI` set (to anything but nothing, `0` or `false`) a skip fails that is not on the
-//! list `tests/skips`. `scripts/lib/skips.sh` is the same for tests that are scripts.
+//! With `CI` set (to anything but an empty string, `0` or `false`) a skip fails
+//! unless the list `tests/skips` has it. `scripts/lib/skips.sh` does the same
+//! for tests that are scripts.
 //!
 //! ```no_run
 //! # use sfs_skip::skip;
@@ -22,14 +23,16 @@ use std::io::{self, Write};
 
 use glob::Pattern;
 
-/// The skips that are allowed with `CI` set: one a line, see the comment in the file.
+/// The skips that are allowed with `CI` set, one per line; see the comment in
+/// the file.
 const LIST: &str = include_str!("../../../tests/skips");
 
-/// The environment variable that names the file in which skips are recorded, one a line.
+/// The environment variable that names the file in which skips are recorded,
+/// one per line.
 pub const RECORD: &str = "SCX_SFS_SKIPS";
 
-/// Skips the test that it is called in: returns from it. The reason is the same each time,
-/// so that it can be on the list.
+/// Skips the calling test by returning from it. The reason must be a constant,
+/// so that the list can contain it.
 ///
 /// # Panics
 ///
@@ -44,8 +47,8 @@ macro_rules! skip {
     }};
 }
 
-/// Returns what a test of `package` is called in the list, given the path of a function
-/// `here` inside it.
+/// Returns the name of a test of `package` in the list, given the path of a
+/// function `here` inside it.
 #[must_use]
 pub fn name(package: &str, here: &str) -> String {
     let path = here.strip_suffix("::here").unwrap_or(here);
@@ -53,37 +56,37 @@ pub fn name(package: &str, here: &str) -> String {
     let package = package.replace('-', "_");
     match path.split_once("::") {
         Some((first, _)) if first == package => path.to_owned(),
-        // A test of its own below tests/.
+        // An integration test in tests/.
         _ => format!("{package}::{path}"),
     }
 }
 
-/// Says and records that `test` is skipped, because of `why`.
+/// Prints and records that `test` is skipped because of `why`.
 ///
 /// # Panics
 ///
-/// As [`skip!`]; if it cannot be recorded.
+/// As [`skip!`]; also if it cannot be recorded.
 pub fn record(test: &str, why: &str) {
     if let Err(sentence) = check(test, why) {
         panic!("{sentence}");
     }
-    // Not by a macro: the harness would keep it to itself.
+    // Not by a macro: the harness would capture it.
     let _ = writeln!(io::stderr(), "skipped {test}: {why}");
     if let Some(file) = std::env::var_os(RECORD) {
         let line = format!("{test}: {why}\n");
         let opened = OpenOptions::new().append(true).create(true).open(&file);
-        // In one piece: other tests do the same at the same time.
+        // In one write, since other tests write at the same time.
         let written = opened.and_then(|mut out| out.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("cannot record a skip in {file:?}: {error}"));
     }
 }
 
-/// Checks that `test` may be skipped because of `why`: with `CI` set only if that is on
-/// the list.
+/// Checks that `test` may be skipped because of `why`: with `CI` set, the list
+/// must have it.
 ///
 /// # Errors
 ///
-/// It may not: a sentence that says so.
+/// It may not be skipped: one sentence.
 pub fn check(test: &str, why: &str) -> Result<(), String> {
     let ci = std::env::var("CI").unwrap_or_default();
     judge(&ci, LIST, test, why)
@@ -95,7 +98,7 @@ fn judge(ci: &str, list: &str, test: &str, why: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "with CI set nothing may be skipped that is not on the list tests/skips, and this is not: {skip}"
+        "with CI set only tests on the list tests/skips may be skipped, and this is not: {skip}"
     ))
 }
 
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_may_be_skipped_without_ci() {
+    fn without_ci_any_test_may_be_skipped() {
         for ci in ["", "0", "false"] {
             assert_eq!(judge(ci, SOME, "a::c", "no KVM"), Ok(()));
         }
@@ -144,15 +147,12 @@ mod tests {
             let (name, why) = line.split_once(": ").expect(line);
             assert!(!name.is_empty() && !why.is_empty(), "{line}");
             assert!(Pattern::new(line).is_ok(), "{line}");
-            assert!(
-                !why.contains('*'),
-                "{line}: the reason is to be a whole one"
-            );
+            assert!(!why.contains('*'), "{line}: the reason must be complete");
         }
     }
 
     #[test]
-    fn tests_are_called_by_their_paths() {
+    fn tests_are_named_by_their_paths() {
         for (package, here, want) in [
             (
                 "faasbench",

@@ -1,14 +1,14 @@
-//! A test that skips itself, as the front ends see it.
+//! A test that skips itself, as seen by the harness and scripts.
 
 use std::process::{Command, Output};
 
 use sfs_skip::{skip, RECORD};
 
-/// Set in the process of this test that is to skip it.
+/// Set in the process in which this test skips itself.
 const TRY: &str = "SFS_SKIP_TRY";
 
-/// Runs this test in another process, in which it skips itself. Returns what came of it,
-/// and the record.
+/// Runs this test in another process, in which it skips itself. Returns the
+/// output and the record.
 fn run(ci: &str) -> (Output, String) {
     let place = tempfile::tempdir().unwrap();
     let record = place.path().join("skips");

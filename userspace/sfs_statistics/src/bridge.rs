@@ -47,7 +47,7 @@ impl Desk {
     pub fn new() -> Result<Self> {
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = EventFd::from_value_and_flags(0, flags)
-            .context("cannot make a descriptor for statistics")?;
+            .context("cannot create a descriptor for statistics")?;
         let (queue, asked) = channel();
         let wake = Arc::new(wake);
         Ok(Self {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reader_is_answered_however_they_ask() {
+    fn all_concurrent_readers_are_answered() {
         const READERS: usize = 4;
         const EACH: usize = 500;
         let desk = Desk::new().unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_told_that_nobody_answers_any_more() {
+    fn a_reader_learns_that_the_control_loop_has_ended() {
         let desk = Desk::new().unwrap();
         let asker = desk.asker.clone();
         let waiting = thread::spawn(move || {

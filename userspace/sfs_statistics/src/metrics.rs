@@ -68,22 +68,26 @@ macro_rules! metrics {
 
 with_kernel_counters! { with_hint_counters { metrics {
     state {
-        policy: String = "Policy in force: sfs, learned or fair; sfs also where learned has failed",
+        policy: String = "Current policy: sfs, learned or fair; sfs also if learned has failed",
         mode: u64 = "Mode: 0 FILTER, 1 fair-only (overload)",
         slice_us: u64 = "S, the CPU time that a new invocation may use in FILTER, in microseconds",
-        mean_iat_us: u64 = "Mean IAT that S was computed from, in microseconds; 0 before the first window",
+        mean_iat_us: u64 = "Mean IAT from which S was computed, in microseconds; 0 before the first window",
         cpus: u64 = "CPUs that functions may use",
         sandboxes: u64 = "Cgroups known as sandboxes (--cgroup)",
-        sandboxes_left_out: u64 = "Of these, those that there is no room for (--max-sandboxes)",
-        functions: u64 = "Functions that something has been learned of (--policy learned)",
-        rank_tables: u64 = "Rank tables that they share; 0 as long as nothing is ranked",
-        queue_delay_mean_us: f64 = "Mean queueing delay of these, in microseconds",
-        queue_delay_p99_us: u64 = "99th percentile of these since load, in microseconds (upper end of a power of two)",
-        queue_delay_max_us: u64 = "Longest of these since load, in microseconds",
+        sandboxes_left_out: u64 = "Sandboxes beyond --max-sandboxes, whose tasks are not \
+             functions",
+        functions: u64 = "Functions with learned service times (--policy learned)",
+        rank_tables: u64 = "Rank tables that these functions share; 0 as long as nothing is \
+             ranked",
+        queue_delay_mean_us: f64 = "Mean queueing delay of FILTER work, in microseconds",
+        queue_delay_p99_us: u64 = "99th percentile of the queueing delay since load, in \
+             microseconds (upper end of a power of two)",
+        queue_delay_max_us: u64 = "Maximum queueing delay since load, in microseconds",
         build: String = "Version and build of the loader",
         uptime_s: u64 = "Seconds since the scheduler was loaded",
-        last_exit: String = "How the scheduler before has ended: stopped, failed, hotplug, stalled, error, sysrq, unloaded, killed; none: there was none since boot",
-        ejections: u64 = "Times that the kernel had ejected scx_sfs in the hour before it was loaded",
+        last_exit: String = "How the previous scheduler ended: stopped, failed, hotplug, \
+             stalled, error, sysrq, unloaded, killed; none: the first since boot",
+        ejections: u64 = "Ejections of scx_sfs by the kernel in the hour before it was loaded",
     }
     loader {
         overloads: "Switches to fair-only mode",

@@ -36,9 +36,9 @@ pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -
                 };
                 Ok(serde_json::to_value(reports)?)
             }
-            other => bail!("there are no statistics {other:?}; want top or functions"),
+            other => bail!("unknown statistics {other:?}; want top or functions"),
         },
-        other => bail!("there is no request {other:?}; want stats or stats_meta"),
+        other => bail!("unknown request {other:?}; want stats or stats_meta"),
     })
 }
 
@@ -53,7 +53,7 @@ pub fn answers_to(
     said
 }
 
-const ANSWERED_ELSE: &str = "the control loop has answered something else";
+const ANSWERED_ELSE: &str = "the control loop gave an unexpected answer";
 
 /// Maximum number of functions in one answer. The control loop selects them, and this limit
 /// keeps it busy for milliseconds at most.
@@ -64,7 +64,7 @@ fn most_functions(count: Option<&String>) -> Result<usize> {
     let Some(count) = count else {
         return Ok(MAX_FUNCTIONS);
     };
-    let count: usize = count.parse().context("count is no whole number")?;
+    let count: usize = count.parse().context("count is not a whole number")?;
     Ok(count.min(MAX_FUNCTIONS))
 }
 
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_there_are_not_are_refused() {
+    fn unknown_requests_are_refused() {
         let mut reader = reader(|what| unreachable!("{what:?} was asked for"));
         for (wrong, word) in [
             (
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_functions_has_a_bound() {
+    fn a_list_of_functions_is_bounded() {
         let most = |count: &str| most_functions(Some(&count.to_owned())).unwrap();
         assert_eq!((most("0"), most("7")), (0, 7));
         assert_eq!(most("1000000"), MAX_FUNCTIONS);

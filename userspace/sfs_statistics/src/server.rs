@@ -106,11 +106,11 @@ fn listen_at(path: &Path) -> Result<UnixListener> {
             .recursive(true)
             .mode(0o755)
             .create(folder)
-            .context("cannot make the folder")?;
+            .context("cannot create the folder")?;
     }
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            return Err(error).context("cannot remove what is there");
+            return Err(error).context("cannot remove the existing file");
         }
         _ => {}
     }
@@ -135,7 +135,7 @@ fn accept_until(
         ];
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
-            Err(error) => return debug!("no more statistics are served: {error}"),
+            Err(error) => return debug!("statistics are no longer served: {error}"),
         }
         if fds[0].any().unwrap_or(true) {
             return;
@@ -143,12 +143,12 @@ fn accept_until(
         match listener.accept() {
             Ok((stream, _)) => {
                 if let Err(error) = serve_in_thread(stream, clients, new_reader()) {
-                    debug!("a client of the statistics is turned away: {error}");
+                    debug!("a client of the statistics was refused: {error}");
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => {
-                debug!("no client of the statistics can be taken: {error}");
+                debug!("cannot accept a client of the statistics: {error}");
                 thread::sleep(RETRY);
             }
         }
@@ -211,7 +211,7 @@ pub(super) fn converse(
 }
 
 fn answer(line: &[u8], reader: &mut Reader) -> Result<Value> {
-    let request = serde_json::from_slice(line).context("this is no request")?;
+    let request = serde_json::from_slice(line).context("this is not a request")?;
     reader(&request)
 }
 
@@ -316,7 +316,7 @@ mod tests {
         let server = Server::launch(&path, || {
             let mut asked = 0;
             Box::new(move |request| {
-                anyhow::ensure!(request.req != "nothing", "nothing is no request");
+                anyhow::ensure!(request.req != "nothing", "nothing is not a request");
                 asked += 1;
                 Ok(asked.into())
             })
@@ -373,11 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_so_and_the_client_goes_on() {
+    fn an_invalid_request_is_refused_and_the_client_continues() {
         let bench = bench();
         let mut client = bench.client();
         let refused = client.request::<u64>("nothing", Vec::new()).unwrap_err();
-        assert!(format!("{refused:?}").contains("nothing is no request"));
+        assert!(format!("{refused:?}").contains("nothing is not a request"));
         assert_eq!(ask(&mut client), 1);
         let mut raw = bench.raw();
         for line in [
@@ -391,7 +391,7 @@ mod tests {
         }
         raw.shutdown(Shutdown::Write).unwrap();
         let said = rest_of(raw);
-        assert_eq!(said.matches("this is no request").count(), 5, "{said}");
+        assert_eq!(said.matches("this is not a request").count(), 5, "{said}");
         assert_eq!(said.lines().count(), 5);
     }
 
@@ -404,12 +404,12 @@ mod tests {
         while written < 64 << 20 && endless.write_all(&[b'x'; 65536]).is_ok() {
             written += 65536;
         }
-        assert!(written < 64 << 20, "all of it was taken");
+        assert!(written < 64 << 20, "all of it was accepted");
         assert_eq!(ask(&mut bench.client()), 1);
     }
 
     #[test]
-    fn a_thousand_connections_harm_nobody() {
+    fn a_thousand_connections_are_handled() {
         allow_descriptors(4096);
         let bench = bench();
         let mut honest = bench.client();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_is_forgotten() {
+    fn disconnected_clients_are_forgotten() {
         let bench = bench();
         for _ in 0..100 {
             assert_eq!(ask(&mut bench.client()), 1);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_too_late_is_nobody_else_s() {
+    fn a_late_answer_goes_to_no_other_client() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("stats");
         let asked = Arc::new(AtomicU64::new(0));
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_server_is_that_of_its_connections() {
+    fn the_end_of_the_server_closes_its_connections() {
         let Bench { server, path, _dir } = bench();
         let mut client = StatsClient::new()
             .set_path(&path)

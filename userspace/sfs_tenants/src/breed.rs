@@ -6,8 +6,8 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::tenant::{Plan, Step, Strategy};
 
-/// Limits of a plan's parts, of a part's steps, and of a plan's tasks: larger plans take more
-/// time than they are worth.
+/// Limits of a plan's parts, of a part's steps, and of a plan's tasks: larger
+/// plans are not worth their time.
 const MOST_PARTS: usize = 3;
 const MOST_STEPS: usize = 8;
 const MOST_TASKS: usize = 96;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bred_can_be_played() {
+    fn bred_plans_can_be_played() {
         let mut breeder = Breeder::new(7, 4);
         let mut last = (
             plan("4 burn:1000 accept"),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_comes_up() {
+    fn each_step_occurs() {
         let mut breeder = Breeder::new(3, 2);
         let words: std::collections::BTreeSet<String> = (0..2000)
             .map(|_| breeder.step().to_string())

@@ -14,10 +14,10 @@ use sfs_testbed::clock::{ms, now, sleep, wait_until, PATIENCE};
 use sfs_testbed::process::Process;
 use sfs_testbed::scheduler::{self, Scheduler, Stats};
 
-/// How long a match lasts.
+/// The length of a match.
 #[derive(Clone, Copy)]
 pub struct Length {
-    /// Before the measurement: both tenants use up saved tokens.
+    /// Warm-up before the measurement: both tenants use up saved tokens.
     pub warm_up: Duration,
     /// The measured time.
     pub measured: Duration,
@@ -39,7 +39,8 @@ pub struct Outcome {
     pub share: f64,
     /// Both tenants' share of the machine's CPU time, from 0 to 1.
     pub of_all: f64,
-    /// How often tasks with credit ran in FAIR because of their tenant's debt.
+    /// Number of times that tasks with credit ran in FAIR because of their
+    /// tenant's debt.
     pub in_debt: u64,
 }
 
@@ -205,7 +206,7 @@ fn measure(
     let (start, before) = (now(), (bad.cpu_time()?, good.cpu_time()?));
     sleep(length.measured);
     let (end, after) = (now(), (bad.cpu_time()?, good.cpu_time()?));
-    // All at once: otherwise each would wait behind all others for its last turn.
+    // All at once, or each would wait behind all others for its last turn.
     bad.set("cgroup.kill", "1")?;
     good.set("cgroup.kill", "1")?;
     drop((honest, cheats));

@@ -1,5 +1,5 @@
-//! An attacker that searches: plays many plans against an honest tenant, breeds new ones from
-//! those that gained most, and prints the best.
+//! A searching attacker: plays many plans against an honest tenant, breeds new
+//! ones from those that gained most, and prints the best.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ pub struct Search {
     pub seed: u64,
     /// Options of scx_sfs, or "eevdf".
     pub options: String,
-    /// Whether plans are judged by the neighbour's loss instead of the attacker's gain.
+    /// Whether plans are judged by the neighbour's loss instead of the
+    /// attacker's gain.
     pub harms: bool,
     /// A plan to play alone, in a long match, instead of a search.
     pub replay: Option<String>,
@@ -32,8 +33,8 @@ const KEPT: usize = 12;
 /// Number of plans bred in a generation.
 const BRED: usize = 2;
 
-/// The best plan is played again up to this number of times: otherwise, of many that gain
-/// nothing, the luckiest would stay first.
+/// Maximum number of further matches of the best plan. Without them, of many
+/// plans that gain nothing, the luckiest would stay first.
 const TRIALS: usize = 4;
 
 /// Number of plans played again at the end, in long matches.
@@ -97,8 +98,8 @@ impl Default for Search {
 }
 
 impl Search {
-    /// Searches, or plays one plan, and prints the results. Returns whether no plan gains, or
-    /// harms, more than 5 % too much.
+    /// Searches, or plays one plan, and prints the results. Returns whether no
+    /// plan gains, or harms, more than 5 % over its due.
     ///
     /// # Errors
     ///
@@ -203,7 +204,7 @@ impl Search {
         };
         let most = self.fitness(first);
         println!(
-            "best: {:.1} %, to be seen again with: --options '{}'{} --replay '{}'",
+            "best: {:.1} %, replay with: --options '{}'{} --replay '{}'",
             100.0 * most,
             self.options,
             if self.harms { " --harm" } else { "" },

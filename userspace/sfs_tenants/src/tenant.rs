@@ -1,5 +1,5 @@
-//! A tenant that cheats: processes in a cgroup that try to get more of the machine than their
-//! due, by a plan of a few words.
+//! A tenant that cheats: processes in a cgroup that try to get more of the
+//! machine than their due, by a short plan.
 
 use std::fmt;
 use std::fs;
@@ -20,7 +20,7 @@ use nix::unistd::{fork, getpid, ForkResult, Pid};
 use sfs_testbed::clock::{burn, sleep};
 use sfs_testbed::process::{confine, set_nice};
 
-/// The option of the program with which a task of a tenant continues after an exec.
+/// The program's option with which a task of a tenant continues after an exec.
 pub const PLAY: &str = "--play";
 
 /// One action of a tenant's task.
@@ -42,7 +42,7 @@ pub enum Step {
     Multiply,
     /// Starts a thread that continues in its place, and ends.
     Thread,
-    /// Continues in a new program, by exec.
+    /// Continues in a new program after an exec.
     Exec,
     /// Moves to a new cgroup below its own.
     Group,
@@ -52,7 +52,7 @@ pub enum Step {
     Yield,
     /// Sets this nice value.
     Nice(i32),
-    /// Confines itself to this CPU; no effect if there is no such CPU.
+    /// Confines itself to this CPU; no effect if the CPU does not exist.
     Pin(usize),
 }
 
@@ -98,7 +98,7 @@ impl FromStr for Step {
             Some(("sleep", us)) => Self::Sleep(us.parse()?),
             Some(("nice", value)) => Self::Nice(value.parse()?),
             Some(("pin", cpu)) => Self::Pin(cpu.parse()?),
-            _ => bail!("a tenant has no step \"{word}\""),
+            _ => bail!("unknown step \"{word}\""),
         })
     }
 }
@@ -125,10 +125,12 @@ impl FromStr for Strategy {
     /// Reads "TASKS STEP…", as [`fmt::Display`] writes it.
     fn from_str(text: &str) -> Result<Self> {
         let mut words = text.split_whitespace();
-        let tasks = words.next().context("a strategy has a number of tasks")?;
+        let tasks = words
+            .next()
+            .context("a strategy begins with a number of tasks")?;
         let steps: Result<Vec<Step>> = words.map(str::parse).collect();
         let steps = steps?;
-        ensure!(!steps.is_empty(), "a strategy has steps");
+        ensure!(!steps.is_empty(), "a strategy needs steps");
         Ok(Self {
             tasks: tasks.parse()?,
             steps,
@@ -146,7 +148,7 @@ impl Strategy {
 /// Separates the strategies of a plan.
 const PLUS: &str = " + ";
 
-/// What a tenant does: one or more strategies at the same time.
+/// The plan of a tenant: one or more strategies at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan(pub Vec<Strategy>);
 
@@ -191,9 +193,11 @@ pub fn play(strategy: &Strategy, first: usize) -> ! {
 ///
 /// # Errors
 ///
-/// The words are no strategy.
+/// The words are not a strategy.
 pub fn play_words(words: &[String]) -> Result<()> {
-    let (first, rest) = words.split_first().context("which step is next?")?;
+    let (first, rest) = words
+        .split_first()
+        .context("the number of the next step is missing")?;
     let strategy: Strategy = rest.join(" ").parse()?;
     play(&strategy, first.parse()?)
 }
@@ -257,7 +261,7 @@ impl Player {
         listener.set_nonblocking(false)?;
         ensure!(
             error == Some(ErrorKind::WouldBlock),
-            "there is a connection"
+            "unexpected connection"
         );
         Ok(())
     }
@@ -269,7 +273,7 @@ impl Player {
             start_helper(theirs)?;
             self.helper = Some((getpid(), mine));
         }
-        let (_, helper) = self.helper.as_mut().context("there is a helper")?;
+        let (_, helper) = self.helper.as_mut().context("the helper is missing")?;
         helper.write_all(&[0])?;
         helper.read_exact(&mut [0])?;
         Ok(())
@@ -306,7 +310,8 @@ fn start_helper(mut stream: UnixStream) -> Result<()> {
     Ok(())
 }
 
-/// Continues in a new thread. The first thread of a process then waits for ever, others end.
+/// Continues in a new thread. The first thread of a process then waits forever,
+/// others end.
 fn go_on_in_thread(strategy: &Strategy, next: usize) {
     let mine = strategy.clone();
     let builder = thread::Builder::new().stack_size(64 * 1024);
@@ -372,7 +377,7 @@ mod tests {
     use super::{Plan, Step, Strategy};
 
     #[test]
-    fn a_strategy_is_read_as_it_is_written() {
+    fn strategies_survive_a_round_trip() {
         let text = "4 burn:50000 accept sleep:10 nice:-5 pin:2 yield accept-in-vain group";
         let strategy: Strategy = text.parse().unwrap();
         assert_eq!(strategy.tasks, 4);
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_strategy_is_refused() {
+    fn invalid_strategies_are_refused() {
         for text in ["", "4", "x burn:1", "4 burn", "4 burn:1 steal"] {
             assert!(text.parse::<Strategy>().is_err(), "{text}");
         }

@@ -1,43 +1,44 @@
-//! Text of others, shown as lines that nobody can forge.
+//! Untrusted text, printed as lines that cannot be forged.
 //!
-//! A task chooses its own name: any 15 bytes but NUL, line feeds, escape sequences of
-//! terminals and invalid UTF-8 among them. Who makes a cgroup chooses that one's name. The
-//! kernel copies both into its reasons and dumps as they are. So whatever a program prints
-//! of such text goes through here:
+//! A task chooses its own name: any 15 bytes but NUL, including line feeds,
+//! terminal escape sequences and invalid UTF-8. The creator of a cgroup chooses
+//! that cgroup's name. The kernel copies both unchanged into its reasons and
+//! dumps. All printing of such text therefore goes through this crate:
 //!
 //! | function | for |
 //! |---|---|
 //! | [`line`](fn@line) | a message, or a name within a sentence |
-//! | [`word`] | a name in a table: no blanks either |
+//! | [`word`] | a name in a table, without blanks |
 //! | [`note`] | a line on standard error |
-//! | [`lines`] | text that has lines of its own, such as a dump |
+//! | [`lines`] | text with lines of its own, such as a dump |
 //!
-//! What is shown are the letters, digits, marks and symbols of any script. Shown escaped, as
-//! in a Rust string, are control characters (line feeds and escape sequences), characters
-//! that order or join others or cannot be seen (bidirectional formats, joiners, variation
-//! selectors, combining marks), blanks but the ordinary one, and what Unicode has not
-//! assigned; as `\xff`, what is no UTF-8.
+//! Letters, digits, marks and symbols of any script are printed as they are.
+//! Escaped as in a Rust string are control characters (line feeds and escape
+//! sequences), characters that order or join others or are invisible
+//! (bidirectional formats, joiners, variation selectors, combining marks),
+//! blanks other than the ordinary one, and unassigned code points. Bytes that
+//! are not UTF-8 are printed as `\xff`.
 //!
-//! A backslash stays as it is, so that text may go through here twice. So `\n` may have
-//! been a line feed, or just these two characters; it is one line in any case.
-//! Letters that are written from right to left are letters: a terminal may show what
-//! follows them in another order.
+//! A backslash stays as it is, so that text may pass through here twice. An
+//! `\n` in the output was therefore either a line feed or these two characters;
+//! it is one line in either case. Right-to-left letters are letters: a terminal
+//! may show the text after them in another order.
 #![forbid(unsafe_code)]
 
 use std::ffi::c_char;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-/// Most characters of a message on one line.
+/// Maximum length of a message on one line, in characters.
 pub const LINE_CHARS: usize = 4096;
 
-/// Most characters of a name in a table.
+/// Maximum length of a name in a table, in characters.
 pub const NAME_CHARS: usize = 160;
 
-/// What stands for the rest of text that is too long.
+/// Replaces the rest of text that is too long.
 const CUT: &str = "...";
 
-/// Returns `text` as one line, of at most `most` characters (but no less than 3).
+/// Returns `text` as one line of at most `most` characters (but at least 3).
 ///
 /// # Example
 ///
@@ -56,8 +57,9 @@ pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", line(text, LINE_CHARS));
 }
 
-/// Returns `name` as one word, of at most [`NAME_CHARS`] characters: blanks are shown as
-/// `\u{20}`, and no name as `""`, so that each is one column of a table.
+/// Returns `name` as one word of at most [`NAME_CHARS`] characters. Blanks are
+/// shown as `\u{20}` and an empty name as `""`, so that each name is one column
+/// of a table.
 ///
 /// # Example
 ///
@@ -71,16 +73,16 @@ pub fn word(name: impl AsRef<[u8]>) -> String {
     }
 }
 
-/// Returns the lines of `text`, each as [`line`](fn@line) shows it, with `prefix` before it:
-/// whatever is in `text`, none of them can be taken for a line of somebody else, who does
-/// not use this prefix.
+/// Returns the lines of `text`, each as [`line`](fn@line) shows it and with
+/// `prefix` before it, so that no content of `text` can be mistaken for a line
+/// without this prefix.
 pub fn lines<'text>(text: &'text [u8], prefix: &str) -> impl Iterator<Item = String> + 'text {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let prefix = prefix.to_owned();
     text.split(|byte| *byte == b'\n').map(move |one| {
         let rest = line(one, LINE_CHARS);
         let rest = rest.trim_end();
-        // A blank at the end of a line would only be in the way.
+        // No blank at the end of an empty line.
         let prefix = if rest.is_empty() {
             prefix.trim_end()
         } else {
@@ -90,15 +92,16 @@ pub fn lines<'text>(text: &'text [u8], prefix: &str) -> impl Iterator<Item = Str
     })
 }
 
-/// Returns the bytes of a string of C's: those before the first NUL, or all.
+/// Returns the bytes of a C string: those before the first NUL, or all.
 pub fn until_nul(text: &[c_char]) -> Vec<u8> {
     let text = text.iter().take_while(|byte| **byte != 0);
-    // On some machines a `char` has a sign; its bits are meant.
+    // On some machines `char` is signed; only its bits matter.
     #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast)]
     text.map(|byte| *byte as u8).collect()
 }
 
-/// Returns `text` with `blank`s as they are and all else as the crate's head has it.
+/// Returns `text` with `blank`s unchanged and the rest escaped as the crate
+/// documentation describes.
 fn shown(text: &[u8], most: usize, blank: impl Fn(char) -> bool) -> String {
     let mut line = Line::new(most);
     for chunk in text.utf8_chunks() {
@@ -107,7 +110,8 @@ fn shown(text: &[u8], most: usize, blank: impl Fn(char) -> bool) -> String {
                 '\'' | '"' | '\\' => line.put(c, 1),
                 ' ' if blank(c) => line.put(c, 1),
                 ' ' => line.put(c.escape_unicode(), 6),
-                // Escapes what cannot be seen, and what joins the character before.
+                // Escapes invisible characters, and those that join the
+                // previous one.
                 _ => line.put(c.escape_debug(), c.escape_debug().count()),
             };
             if !is_taken {
@@ -123,12 +127,13 @@ fn shown(text: &[u8], most: usize, blank: impl Fn(char) -> bool) -> String {
     line.text
 }
 
-/// A line that is being written.
+/// A line under construction.
 struct Line {
     text: String,
     most: usize,
     chars: usize,
-    /// Where to cut it off if it becomes too long, in bytes: behind something that is whole.
+    /// Where to cut it if it becomes too long, in bytes: after a whole
+    /// character or escape.
     cut: usize,
 }
 
@@ -142,15 +147,15 @@ impl Line {
         }
     }
 
-    /// Adds `piece`, which has so many characters. Returns false, and cuts the line off, if
-    /// that is too long.
+    /// Adds `piece`, which has this many characters. Returns false, and cuts
+    /// the line, if that is too long.
     fn put(&mut self, piece: impl std::fmt::Display, chars: usize) -> bool {
         if self.chars + chars > self.most {
             self.text.truncate(self.cut);
             self.text.push_str(CUT);
             return false;
         }
-        // Into a string, which takes all.
+        // Writing to a string does not fail.
         let _ = write!(self.text, "{piece}");
         self.chars += chars;
         if self.chars + CUT.len() <= self.most {

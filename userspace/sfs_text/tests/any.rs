@@ -1,4 +1,4 @@
-//! What must hold for any text, in any place of it.
+//! Properties of any text.
 
 use proptest::prelude::*;
 use sfs_text::{line, lines, until_nul, word, LINE_CHARS, NAME_CHARS};
@@ -62,7 +62,7 @@ fn single_bytes() {
     assert_eq!((line("", 10).as_str(), word("").as_str()), ("", "\"\""));
 }
 
-/// All characters that order others, or cannot be seen.
+/// All characters that order others or are invisible.
 #[test]
 fn characters_without_a_shape_are_escaped() {
     let ranges = [
@@ -92,7 +92,7 @@ fn characters_without_a_shape_are_escaped() {
 }
 
 #[test]
-fn what_is_too_long_is_cut_behind_something_whole() {
+fn long_text_is_cut_after_a_whole_character() {
     assert_eq!(line("12345678", 8), "12345678");
     assert_eq!(line("123456789", 8), "12345...");
     assert_eq!(line(b"1234\xff789", 8), "1234...");
@@ -119,7 +119,7 @@ fn a_dump_keeps_its_lines_and_each_has_the_prefix() {
 }
 
 #[test]
-fn strings_of_c_end_at_their_first_nul() {
+fn c_strings_end_at_their_first_nul() {
     let chars = |text: &[u8]| text.iter().map(|byte| *byte as _).collect::<Vec<_>>();
     assert_eq!(until_nul(&chars(b"name\0rest")), b"name");
     assert_eq!(until_nul(&chars(b"\xff\xfe")), b"\xff\xfe");
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn any_dump_has_as_many_lines_as_it_has(text: Vec<u8>) {
+    fn any_dump_keeps_its_number_of_lines(text: Vec<u8>) {
         let shown: Vec<String> = lines(&text, "> ").collect();
         let ends = text.strip_suffix(b"\n").unwrap_or(&text);
         prop_assert_eq!(shown.len(), ends.iter().filter(|byte| **byte == b'\n').count() + 1);

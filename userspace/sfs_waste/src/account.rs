@@ -1,15 +1,15 @@
-//! What was wasted, from the scheduling events.
+//! Computes the wasted time from the scheduling events.
 
 use std::collections::HashMap;
 
 use crate::report::{Report, Stretch};
 use crate::waits::Waits;
 
-/// A CPU that idles for less than this while a task waits for one is on its way to it:
-/// the interrupt that wakes it up, and the switch. In ns.
+/// A CPU that idles for less than this while a task waits is not wasted: it is
+/// handling the wake-up interrupt and the switch. In ns.
 pub const ON_THE_WAY_NS: u64 = 100_000;
 
-/// The CPUs that a task may use: 64 to a word, the first in the lowest bit.
+/// The CPUs that a task may use: 64 per word, the first in the lowest bit.
 pub type Cpus = [u64; 4];
 
 /// A task that begins to wait for a CPU.
@@ -19,35 +19,36 @@ pub struct Waiter {
     pub thread: i32,
     /// Its name.
     pub name: String,
-    /// Where it may run; on none, if it waits no longer for all that one can tell.
+    /// The CPUs that it may use; none if it has stopped waiting, as far as is
+    /// known.
     pub cpus: Cpus,
-    /// Whether it is a thread of the kernel that is not nicer than others.
+    /// Whether it is a kernel thread with a nice value of 0 or less.
     pub kernel: bool,
-    /// Whether it has been woken up.
+    /// Whether it was woken up.
     pub woken: bool,
 }
 
 /// A scheduling event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ns of a clock that does not go back.
+    /// Time of the event, in ns of a monotonic clock.
     pub at_ns: u64,
-    /// Who begins to wait: who wakes up, or who is taken off the CPU; or who waits already,
-    /// and may use other CPUs from now on.
+    /// The task that begins to wait because it woke up or was preempted; or a
+    /// waiting task whose CPUs change.
     pub waits: Option<Waiter>,
-    /// The CPU that is switched and the thread that gets it, 0 if it idles from now on; or the
-    /// thread that has it already, if its class changes.
+    /// The CPU that switches and the thread that gets it, 0 if it becomes idle;
+    /// or the thread that already has it and changes its class.
     pub switch: Option<(usize, i32)>,
     /// Whether that thread is a real-time task.
     pub real_time: bool,
 }
 
-/// Works out what was wasted.
+/// Accumulates the wasted time.
 #[derive(Debug, Default)]
 pub struct Account {
     first_ns: Option<u64>,
     last_ns: u64,
-    /// Since when each CPU idles; none: it is busy, or not known.
+    /// When each CPU became idle; none: it is busy, or its state is unknown.
     idle: Vec<Option<u64>>,
     waiting: HashMap<i32, (u64, Waiter)>,
     stretches: Vec<Stretch>,
@@ -55,8 +56,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Takes `event` into account. Events must come in the order of their times; one that
-    /// is late counts as if it had happened with the one before.
+    /// Processes `event`. Events must be ordered by time; a late event counts
+    /// at the time of the previous one.
     pub fn add(&mut self, event: Event) {
         let now = event.at_ns.max(self.last_ns);
         self.first_ns.get_or_insert(now);
@@ -72,8 +73,9 @@ impl Account {
         }
     }
 
-    /// `waiter` begins to wait, or goes on with other CPUs. Then those count that it might
-    /// have used all the time; if there are none, its wait begins anew.
+    /// `waiter` begins to wait, or its CPUs change. After a change only the
+    /// CPUs that it could use all the time count; if there are none, its wait
+    /// starts again.
     fn wait(&mut self, waiter: Waiter, now: u64) {
         let Some((since, before)) = self.waiting.get(&waiter.thread) else {
             self.waiting.insert(waiter.thread, (now, waiter));
@@ -142,8 +144,8 @@ impl Account {
         });
     }
 
-    /// Ends the account: what still waits, and still idles, has done so until the last
-    /// event. `lost` events have not come here.
+    /// Ends the account: tasks that still wait, and CPUs that still idle, have
+    /// done so until the last event. `lost` events are missing here.
     pub fn report(mut self, lost: u64) -> Report {
         for cpu in 0..self.idle.len() {
             self.end_idling(cpu, self.last_ns);
@@ -158,7 +160,7 @@ impl Account {
     }
 }
 
-/// Returns whether `cpu` is among `cpus`.
+/// Returns whether `cpus` contains `cpu`.
 pub fn may_use(cpus: &Cpus, cpu: usize) -> bool {
     cpus.get(cpu / 64)
         .is_some_and(|word| word >> (cpu % 64) & 1 == 1)
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_idles_beside_a_waiting_task_is_wasted() {
+    fn a_cpu_that_idles_while_a_task_waits_is_wasted() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -223,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_an_idle_cpu_is_no_waste() {
+    fn the_wake_up_of_an_idle_cpu_is_not_wasted() {
         let report = report(vec![
             switch(0, 0, 0),
             wake(MS, 8, ANYWHERE),
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confined_task_has_no_use_for_other_cpus() {
+    fn a_confined_task_wastes_no_other_cpus() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_use_other_cpus_wastes_those_no_longer_that_it_had() {
+    fn after_a_change_of_cpus_the_old_ones_are_not_wasted() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_use_one_cpu_after_the_other_waits_anew() {
+    fn a_change_to_disjoint_cpus_restarts_the_wait() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_confined_as_before_waits_on() {
+    fn a_change_to_the_same_cpus_continues_the_wait() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -281,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_longer_wastes_nothing_more() {
+    fn the_end_of_a_wait_ends_the_waste() {
         let report = report(vec![
             switch(0, 0, 7),
             switch(0, 1, 0),
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_taken_off_its_cpu_waits() {
+    fn a_preempted_task_waits() {
         let mut preempted = switch(MS, 0, 9);
         preempted.waits = waiter(7, ANYWHERE);
         let report = report(vec![switch(0, 0, 7), switch(0, 1, 0), preempted]);
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_waits_at_the_end_counts() {
+    fn waits_at_the_end_count() {
         let report = report(vec![
             switch(0, 0, 0),
             wake(0, 8, ANYWHERE),
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_cut_to_the_spans_asked_for() {
+    fn a_report_is_cut_to_the_requested_spans() {
         let report = report(vec![
             switch(0, 0, 0),
             wake(2 * MS, 8, ANYWHERE),
@@ -340,7 +342,8 @@ mod tests {
         assert!(report.during(&[sliver]).stretches.is_empty());
     }
 
-    /// Two CPUs and three threads: what is on each CPU, and who waits, at each step.
+    /// Two CPUs and three threads: the thread on each CPU, and the waiting
+    /// threads, at each step.
     fn brute_force(events: &[Event]) -> u64 {
         let last = events.last().map_or(0, |event| event.at_ns);
         let mut longest = 0;
@@ -351,7 +354,7 @@ mod tests {
                     if let Some((on, runs)) = event.switch {
                         idles = if on == cpu { runs == 0 } else { idles };
                         waits &= runs != thread;
-                        // Each time that it idles is a stretch of its own.
+                        // Each idle period is a stretch of its own.
                         if on == cpu {
                             longest = longest.max(length(both_since.take(), event.at_ns));
                         }
@@ -395,20 +398,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_longest_stretch_is_that_of_a_search(events in events()) {
+        fn the_longest_stretch_agrees_with_brute_force(events in events()) {
             let expected = brute_force(&events);
             prop_assert_eq!(report(events).longest_ns(), expected);
         }
 
         #[test]
-        fn no_more_is_wasted_than_there_was(events in events()) {
+        fn waste_is_at_most_all_cpu_time(events in events()) {
             let report = report(events);
             prop_assert!(report.wasted_ns() <= 2 * report.watched_ns());
             prop_assert!(report.wasted_ns() >= report.longest_ns());
         }
 
         #[test]
-        fn parts_are_no_more_than_the_whole(events in events(), at in 0..60 * MS) {
+        fn parts_are_at_most_the_whole(events in events(), at in 0..60 * MS) {
             let report = report(events);
             let (before, after) = (report.during(&[(0, at)]), report.during(&[(at, u64::MAX)]));
             prop_assert_eq!(before.watched_ns() + after.watched_ns(), report.watched_ns());

@@ -1,4 +1,4 @@
-//! What the BPF program and user space share, generated from `intf.h`.
+//! Types that the BPF program and user space share, generated from `intf.h`.
 #![allow(missing_docs, warnings, clippy::all)]
 
 include!(concat!(env!("OUT_DIR"), "/bpf_intf.rs"));

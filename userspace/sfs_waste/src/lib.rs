@@ -1,10 +1,11 @@
-//! Watches for wasted CPUs: a CPU that idles while a task waits that may run on it. After
-//! Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores" (EuroSys 2016), but from
-//! every context switch and wake-up instead of samples, and so for any scheduler.
+//! Detects wasted CPUs: a CPU idles while a task waits that may run on it.
+//! After Lozi et al., "The Linux Scheduler: a Decade of Wasted Cores" (EuroSys
+//! 2016), but from every context switch and wake-up instead of samples, so it
+//! works for any scheduler.
 //!
-//! A BPF program ([`Watch`]) tells of the events, [`account`] works out what was wasted, and
-//! [`waits`] who waited for how long, idle CPUs or not. The program `sfs_waste` prints the
-//! former.
+//! A BPF program ([`Watch`]) reports the events, [`account`] computes the
+//! wasted time, and [`waits`] measures each wait, with or without idle CPUs.
+//! The program `sfs_waste` prints the wasted time.
 
 pub mod account;
 mod bpf_intf;

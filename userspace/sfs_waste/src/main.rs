@@ -1,4 +1,5 @@
-//! Says how much of its CPUs a machine wastes: what idled while a task waited.
+//! Reports the CPU time that a machine wastes: CPUs that idle while a task
+//! waits.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,15 +14,16 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sfs_waste::{total, Report, Watch};
 
-/// Watches for wasted CPUs: time for which a CPU idled while a task waited that may run
-/// there, under whatever scheduler.
+/// Measure wasted CPU time: time for which a CPU idles while a task waits that
+/// may run there
 ///
-/// Tasks of real-time classes and of groups with a quota do not count, nor do stretches of
-/// less than 0.1 ms: a CPU takes so long to wake up.
+/// Works under any scheduler. Real-time tasks and tasks in groups with a quota
+/// do not count. Neither do stretches of less than 0.1 ms, which a CPU needs to
+/// wake up.
 #[derive(Parser)]
 #[command(name = "sfs_waste", version)]
 struct Options {
-    /// Watch for so many seconds; without it, until Ctrl-C
+    /// Watch for this many seconds; default: until Ctrl-C
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     time: Option<Duration>,
 
@@ -29,17 +31,17 @@ struct Options {
     #[arg(long, conflicts_with = "time")]
     until_eof: bool,
 
-    /// How many of the longest stretches to print
+    /// Number of stretches to print, longest first
     #[arg(long, value_name = "N", default_value_t = 10)]
     longest: usize,
 
-    /// Memory for scheduling events, in MiB: a power of two; a switch or a wake-up takes 88
-    /// bytes
+    /// Memory for scheduling events in MiB, a power of two; a switch or a
+    /// wake-up takes 88 bytes
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = memory)]
     memory: u32,
 
-    /// Print {"wasted_ms", "longest_wasted_ms", "watched_ms"}, and `watching` before it when
-    /// it begins
+    /// Print `watching` at the start and {"wasted_ms", "longest_wasted_ms",
+    /// "watched_ms"} at the end
     #[arg(long)]
     json: bool,
 }
@@ -76,14 +78,14 @@ fn run(options: &Options) -> Result<()> {
     if options.json {
         say(&["watching".into()])?;
     } else if options.time.is_none() && !options.until_eof {
-        let _ = writeln!(io::stderr(), "watching; Ctrl-C ends it");
+        let _ = writeln!(io::stderr(), "watching; press Ctrl-C to stop");
     }
     wait(options, &signals)?;
     let report = watch.stop()?;
     anyhow::ensure!(
         report.lost == 0,
-        "{} scheduling events did not fit into {} MiB: watch for a shorter time, or give it \
-         more --memory",
+        "{} scheduling events did not fit into {} MiB: watch for a shorter time, or \
+         increase --memory",
         report.lost,
         options.memory
     );
@@ -94,20 +96,20 @@ fn run(options: &Options) -> Result<()> {
     })
 }
 
-/// Signals that end the watch arrive at the descriptor from now on.
+/// Makes signals that end the watch arrive at the returned descriptor.
 fn block_signals() -> Result<SignalFd> {
     let mut set = SigSet::empty();
     set.add(Signal::SIGINT);
     set.add(Signal::SIGTERM);
     set.thread_block().context("cannot block signals")?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)
-        .context("cannot make a descriptor for signals")
+        .context("cannot create a descriptor for signals")
 }
 
-/// Waits for whatever is to end the watch.
+/// Waits for the end of the watch.
 fn wait(options: &Options, signals: &SignalFd) -> Result<()> {
     let timeout = options.time.map_or(Ok(PollTimeout::NONE), |time| {
-        PollTimeout::try_from(time).context("that is too long")
+        PollTimeout::try_from(time).context("the time is too long")
     })?;
     let input = io::stdin();
     let mut ends = vec![signals.as_fd()];
@@ -121,7 +123,7 @@ fn wait(options: &Options, signals: &SignalFd) -> Result<()> {
     }
 }
 
-/// Waits once. Returns false if what came was only something to read.
+/// Waits once. Returns false if standard input only had data.
 fn is_over(ends: &[BorrowedFd<'_>], timeout: PollTimeout) -> Result<bool> {
     let mut fds: Vec<PollFd<'_>> = ends
         .iter()

@@ -1,41 +1,41 @@
-//! What was wasted, and who waited for how long.
+//! Reports of wasted time and of waits.
 
 use crate::account::ON_THE_WAY_NS;
 use crate::waits::{Kind, Wait};
 
-/// A stretch of time in which one CPU idled while one task waited that may run there.
+/// A period for which one CPU idled while one task waited that may run there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// When it began, on the events' clock.
+    /// The start, on the events' clock.
     pub from_ns: u64,
-    /// How long it was.
+    /// The length.
     pub length_ns: u64,
-    /// Who waited.
+    /// The waiting thread.
     pub thread: i32,
-    /// What that is called.
+    /// The thread's name.
     pub name: String,
-    /// Where it could have run.
+    /// The idle CPU.
     pub cpu: usize,
 }
 
-/// A span of time, from its beginning to its end, in ns of the events' clock.
+/// A period from start to end, in ns of the events' clock.
 pub type Span = (u64, u64);
 
-/// What was wasted while somebody watched.
+/// The waste during a watch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// When somebody watched: no span begins before the one before has ended.
+    /// The watched periods, in order and without overlap.
     pub watched: Vec<Span>,
-    /// The stretches, none of them shorter than [`ON_THE_WAY_NS`].
+    /// The stretches, each at least [`ON_THE_WAY_NS`] long.
     pub stretches: Vec<Stretch>,
-    /// Who waited for long.
+    /// The long waits.
     pub waits: Vec<Wait>,
-    /// Events that nobody has seen, for want of memory: the rest may be wrong.
+    /// Events lost for lack of memory; if any, the report may be wrong.
     pub lost: u64,
 }
 
 impl Report {
-    /// For how long somebody watched, in ns.
+    /// The watched time, in ns.
     pub fn watched_ns(&self) -> u64 {
         self.watched.iter().map(|(from, to)| to - from).sum()
     }
@@ -62,7 +62,7 @@ impl Report {
         lengths.max().unwrap_or(0)
     }
 
-    /// What is left of it without the first `late_ns` of each stretch.
+    /// A copy without the first `late_ns` of each stretch.
     #[must_use]
     pub fn beyond(&self, late_ns: u64) -> Self {
         let rest = |one: &Stretch| {
@@ -80,13 +80,13 @@ impl Report {
         }
     }
 
-    /// The longest wait of this kind, if there is one.
+    /// The longest wait of this kind, if any.
     pub fn longest_wait(&self, kind: Kind) -> Option<&Wait> {
         let waits = self.waits.iter().filter(|one| one.kind == kind);
         waits.max_by_key(|one| (one.length_ns, std::cmp::Reverse(one.from_ns)))
     }
 
-    /// What of it lies within `spans`, of which none may overlap another.
+    /// The part of it within `spans`, which must not overlap.
     #[must_use]
     pub fn during(&self, spans: &[Span]) -> Self {
         let mut spans = spans.to_vec();
@@ -125,7 +125,8 @@ impl Report {
     }
 }
 
-/// Returns the time that the stretches of each group cover, added up over the groups.
+/// Returns the time that the stretches of each group cover, summed over the
+/// groups.
 fn covered(stretches: &[Stretch], group: impl Fn(&Stretch) -> u64) -> u64 {
     let mut parts: Vec<_> = stretches
         .iter()

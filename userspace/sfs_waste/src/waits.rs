@@ -1,23 +1,23 @@
-//! Who waited for a CPU, for how long.
+//! Measures the waits for a CPU.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::account::{may_use, Cpus, Event, Waiter};
 
-/// Shorter waits are not kept, in ns.
+/// Minimum length of a recorded wait, in ns.
 pub const KEPT_NS: u64 = 1_000_000;
 
-/// Who has run for less than this since it woke up the last time has a short turn, in ns.
+/// Maximum run time since the last wake-up of a short turn, in ns.
 pub const SHORT_NS: u64 = 1_000_000;
 
-/// So many of those are named for whom one waited.
+/// Maximum number of other threads named per wait.
 const RUNNERS: usize = 4;
 
-/// What a scheduler's promises hang on.
+/// Kinds of waiting tasks; a scheduler's promises depend on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A thread of the kernel, not nicer than others, that has woken up.
+    /// A kernel thread that has woken up, with a nice value of 0 or less.
     Kernel,
     /// A thread of a process that has woken up after a short turn.
     Short,
@@ -28,38 +28,38 @@ pub enum Kind {
 /// A wait for a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// When it began, on the events' clock.
+    /// The start, on the events' clock.
     pub from_ns: u64,
-    /// How long it was, without the time for which real-time tasks had the CPU on which they
-    /// were least.
+    /// The length, minus the shortest time for which real-time tasks had one of
+    /// its CPUs.
     pub length_ns: u64,
-    /// Who waited.
+    /// The waiting thread.
     pub thread: i32,
-    /// What that is called.
+    /// The thread's name.
     pub name: String,
-    /// What it is.
+    /// The kind of task.
     pub kind: Kind,
-    /// Who had the CPU meanwhile that it got in the end: those who had it longest.
+    /// The threads that ran longest meanwhile on the CPU that it finally got.
     pub behind: Vec<Runner>,
 }
 
-/// Who had a CPU while another waited for it.
+/// A thread that had a CPU while another waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runner {
-    /// Who; 0: nobody, the CPU idled.
+    /// The thread; 0: none, the CPU idled.
     pub thread: i32,
-    /// What that is called, if it has ever waited.
+    /// The thread's name, if it has ever waited.
     pub name: String,
-    /// For how long in all, in ns.
+    /// Total time on the CPU, in ns.
     pub length_ns: u64,
 }
 
-/// Works out who waited.
+/// Accumulates the waits.
 #[derive(Debug, Default)]
 pub struct Waits {
     waiting: HashMap<i32, (u64, Kind, Waiter)>,
     cpus: Vec<Cpu>,
-    /// How long each thread has run since it woke up.
+    /// Run time of each thread since it woke up.
     turns: HashMap<i32, u64>,
     names: HashMap<i32, String>,
     waits: Vec<Wait>,
@@ -68,9 +68,9 @@ pub struct Waits {
 /// A CPU.
 #[derive(Debug, Default)]
 struct Cpu {
-    /// Who has it; none: nothing is known yet.
+    /// The current thread; none: unknown.
     runs: Option<Run>,
-    /// Who had it before, until when.
+    /// Earlier threads, and until when each ran.
     had: Vec<(Run, u64)>,
 }
 
@@ -84,7 +84,7 @@ struct Run {
 }
 
 impl Cpu {
-    /// For how long each had it from `from` until `now`, the last first.
+    /// The run times from `from` until `now`, last first.
     fn runs_since(&self, from: u64, now: u64) -> impl Iterator<Item = (Run, u64)> + '_ {
         let running = self.runs.iter().map(move |run| (run, now));
         let had = self.had.iter().rev().map(|(run, end)| (run, *end));
@@ -92,13 +92,13 @@ impl Cpu {
         runs.map(move |(run, end)| (*run, end - run.since.max(from)))
     }
 
-    /// For how long real-time tasks had it from `from` on, in ns.
+    /// The time that real-time tasks had it from `from` on, in ns.
     fn real_time_since(&self, from: u64, now: u64) -> u64 {
         let runs = self.runs_since(from, now).filter(|(run, _)| run.real_time);
         runs.map(|(_, length)| length).sum()
     }
 
-    /// Who had it from `from` on: for how long in all, the longest first.
+    /// The threads that had it from `from` on, with total times, longest first.
     fn had_since(&self, from: u64, now: u64) -> Vec<(i32, u64)> {
         let mut lengths = HashMap::new();
         for (run, length) in self.runs_since(from, now) {
@@ -111,7 +111,7 @@ impl Cpu {
 }
 
 impl Waits {
-    /// Takes `event` into account, which is of the time `now`.
+    /// Processes `event`, which is of the time `now`.
     pub fn add(&mut self, event: &Event, now: u64) {
         if let Some((cpu, thread)) = event.switch {
             self.switch(cpu, thread, event.real_time, now);
@@ -134,7 +134,7 @@ impl Waits {
             .insert(waiter.thread, (now, kind, waiter.clone()));
     }
 
-    /// Returns what it is. If it wakes up, a turn begins.
+    /// Returns the kind of task. A wake-up begins a turn.
     fn kind_of(&mut self, waiter: &Waiter) -> Kind {
         if !waiter.woken {
             return Kind::Other;
@@ -165,7 +165,7 @@ impl Waits {
         }
     }
 
-    /// `thread` waits no longer, since it has got `cpu`, if that is known.
+    /// Ends the wait of `thread`, which has got `cpu`, if that is known.
     fn end(&mut self, thread: i32, cpu: Option<usize>, now: u64) {
         let Some((from_ns, kind, waiter)) = self.waiting.remove(&thread) else {
             return;
@@ -190,7 +190,7 @@ impl Waits {
         }
     }
 
-    /// Who had `cpu` longest from `from` until `now`.
+    /// The threads that had `cpu` longest from `from` until `now`.
     fn runners(&self, cpu: usize, from: u64, now: u64) -> Vec<Runner> {
         let had = self.cpus[cpu].had_since(from, now).into_iter();
         let runner = |(thread, length_ns)| Runner {
@@ -201,7 +201,7 @@ impl Waits {
         had.take(RUNNERS).map(runner).collect()
     }
 
-    /// Returns all waits; who waits still has waited until `now`.
+    /// Returns all waits; tasks that still wait have waited until `now`.
     pub fn finish(mut self, now: u64) -> Vec<Wait> {
         let mut left: Vec<i32> = self.waiting.keys().copied().collect();
         left.sort_unstable();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_from_the_wake_up_to_the_cpu() {
+    fn a_wait_lasts_from_the_wake_up_to_the_cpu() {
         let events = [
             switch(0, 0, 7),
             woken(2 * MS, 8, BOTH),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wakes_up_after_a_short_turn_is_told_from_others() {
+    fn short_turns_are_distinguished() {
         let events = [
             woken(0, 8, BOTH),
             switch(0, 0, 8),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_the_kernel_is_told_from_others() {
+    fn kernel_threads_are_distinguished() {
         let mut event = woken(0, 8, BOTH);
         event.waits.as_mut().unwrap().kernel = true;
         assert_eq!(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_real_time_tasks_take_of_all_its_cpus_does_not_count() {
+    fn time_that_real_time_tasks_take_on_all_cpus_does_not_count() {
         let events = [
             real_time(0, 0, 90),
             real_time(MS, 1, 91),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_the_cpu_meanwhile_is_named() {
+    fn the_threads_that_had_the_cpu_are_named() {
         let mut events = vec![
             woken(0, 7, BOTH),
             switch(0, 0, 7),

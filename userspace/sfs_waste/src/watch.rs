@@ -1,4 +1,4 @@
-//! The program in the kernel that tells of the events.
+//! Loads the BPF program that reports the events.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -17,20 +17,21 @@ use crate::bpf_intf::{
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::report::Report;
 
-/// Watches from [`Watch::start`] to [`Watch::stop`], as often as one likes.
+/// A watch, which can be started and stopped repeatedly.
 pub struct Watch {
     skel: BpfSkel<'static>,
 }
 
 impl Watch {
-    /// Loads the program. `bytes` of memory hold events until [`Watch::stop`]: a power of
-    /// two; an event takes 88 of them.
+    /// Loads the program. `bytes`, a power of two, is the memory for events
+    /// until [`Watch::stop`]; an event takes 88 bytes.
     ///
     /// # Errors
     ///
-    /// The kernel does not load it: it needs root, and a kernel with BTF.
+    /// The kernel refuses the program, which needs root and a kernel with BTF.
     pub fn load(bytes: u32) -> Result<Self> {
-        // What libbpf prints is not a sentence for a user, and the error has the reason.
+        // libbpf's own output is not fit for users, and the error has the
+        // reason.
         let printed = set_print(None);
         let loaded = Self::open_and_attach(bytes);
         set_print(printed);
@@ -38,7 +39,7 @@ impl Watch {
     }
 
     fn open_and_attach(bytes: u32) -> Result<Self> {
-        // A program that watches lives as long as the process.
+        // A watching program lives as long as the process.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = BpfSkelBuilder::default()
@@ -47,13 +48,13 @@ impl Watch {
         open.maps.events.set_max_entries(bytes)?;
         let mut skel = open
             .load()
-            .context("the kernel does not take the program that watches for wasted CPUs; it takes root, and a kernel with BTF")?;
+            .context("the kernel refuses the program that watches for wasted CPUs; it needs root and a kernel with BTF")?;
         skel.attach()
             .context("cannot attach the program that watches for wasted CPUs")?;
         Ok(Self { skel })
     }
 
-    /// Begins to watch; what was seen before is forgotten.
+    /// Begins to watch; earlier events are dropped.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Ends it; returns what was wasted in between.
+    /// Stops watching; returns the report.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Watch {
         self.data()?.watching = false;
         let mut events = self.drain()?;
         let lost = self.data()?.lost;
-        // CPUs write at the same time.
+        // CPUs write concurrently.
         events.sort_by_key(|event| event.at_ns);
         let mut account = Account::default();
         events.into_iter().for_each(|event| account.add(event));
@@ -89,8 +90,8 @@ impl Watch {
             .context("the program that watches for wasted CPUs has no data")
     }
 
-    /// Returns the events since the last time. They are mapped only meanwhile: every fork
-    /// would copy the page tables of so much memory.
+    /// Returns the events since the last call. They are mapped only during it,
+    /// because every fork would copy the page tables of this memory.
     fn drain(&self) -> Result<Vec<Event>> {
         let seen = RefCell::new(Vec::new());
         let mut builder = RingBufferBuilder::new();
@@ -104,12 +105,12 @@ impl Watch {
     }
 }
 
-/// Returns the event in `bytes`, or none if that is not one.
+/// Returns the event in `bytes`, or none if the size is wrong.
 fn event_of(bytes: &[u8]) -> Option<Event> {
     if bytes.len() < size_of::<sfs_waste_event>() {
         return None;
     }
-    // SAFETY: there are as many bytes, and any are an event.
+    // SAFETY: the length was checked, and any bytes are a valid event.
     let event = unsafe { bytes.as_ptr().cast::<sfs_waste_event>().read_unaligned() };
     let waits = (event.waits != NONE).then(|| Waiter {
         thread: event.waits,

@@ -1,12 +1,12 @@
-//! A report in words.
+//! Reports as text.
 
 use std::fmt;
 
 use crate::report::{Report, Stretch};
 use crate::waits::{Kind, Runner, Wait};
 
-/// The sum and the longest stretch, such as `3.26 ms of idle CPUs wasted in 543 ms, 1.24 at
-/// once`.
+/// The total and the longest stretch, such as `3.26 ms of idle CPUs wasted in
+/// 543 ms, 1.24 at once`.
 pub fn total(report: &Report) -> String {
     format!(
         "{:.2} ms of idle CPUs wasted in {:.0} ms, {:.2} at once",
@@ -20,7 +20,7 @@ impl fmt::Display for Stretch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} ({}) waited {:.2} ms beside the idle CPU {}, from {:.3} s on",
+            "{} ({}) waited {:.2} ms while CPU {} idled, from {:.3} s on",
             self.name,
             self.thread,
             ms(self.length_ns),
@@ -33,9 +33,9 @@ impl fmt::Display for Stretch {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Kernel => "a thread of the kernel",
+            Self::Kernel => "kernel thread",
             Self::Short => "after a short turn",
-            Self::Other => "no such",
+            Self::Other => "other",
         })
     }
 }
@@ -61,7 +61,7 @@ impl fmt::Display for Wait {
 impl fmt::Display for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.thread, self.name.as_str()) {
-            (0, _) => f.write_str("nobody")?,
+            (0, _) => f.write_str("idle")?,
             (thread, "") => write!(f, "{thread}")?,
             (thread, name) => write!(f, "{name} ({thread})")?,
         }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stretch_says_who_waited_where_and_when() {
+    fn a_stretch_names_thread_cpu_and_time() {
         let stretch = Stretch {
             from_ns: 8_227_000_000,
             length_ns: 720_000,
@@ -88,7 +88,7 @@ mod tests {
         };
         assert_eq!(
             stretch.to_string(),
-            "handler (340) waited 0.72 ms beside the idle CPU 2, from 8.227 s on"
+            "handler (340) waited 0.72 ms while CPU 2 idled, from 8.227 s on"
         );
         let report = Report {
             watched: vec![(0, 543_000_000)],
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_says_for_whom() {
+    fn a_wait_names_the_threads_ahead() {
         let runner = |thread, name: &str, length_ns| Runner {
             thread,
             name: name.into(),
@@ -121,8 +121,8 @@ mod tests {
         };
         assert_eq!(
             wait.to_string(),
-            "kworker/0:0 (9, a thread of the kernel) waited 8.50 ms for a CPU, from 8.227 s on, \
-             behind handler (340) 7.00, nobody 1.00, 12 0.50"
+            "kworker/0:0 (9, kernel thread) waited 8.50 ms for a CPU, from 8.227 s on, \
+             behind handler (340) 7.00, idle 1.00, 12 0.50"
         );
     }
 }

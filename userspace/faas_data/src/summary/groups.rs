@@ -1,9 +1,9 @@
-//! Numbers of a part of the invocations: the short, the long, a class, a
+//! Numbers of some of the invocations: the short, the long, a class, a
 //! function.
 //!
-//! *Jitter* is how far the invocations of a group lie apart: interquartile
-//! range and variance of turnaround (milliseconds, milliseconds squared) and of
-//! slowdown. The variance is that of all of them, not an estimate for more.
+//! *Jitter* is the spread of a group: interquartile range and variance of
+//! turnaround (milliseconds, milliseconds squared) and of slowdown. The
+//! variance is that of all its invocations, not an estimate for a population.
 
 use crate::measure::Measure;
 use crate::stats::{mean, nearest_rank, ratio, round, Spread, Stats};
@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// Some of the invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// How many of them completed.
+    /// Number of completed invocations.
     pub invocations: usize,
-    /// How many of them did not.
+    /// Number of failed invocations.
     #[serde(default)]
     pub failed: usize,
     /// Their turnaround.
@@ -29,12 +29,12 @@ pub struct Group {
     /// Their run-time effectiveness.
     #[serde(default)]
     pub rte: Option<Rte>,
-    /// How far they lie apart.
+    /// The spread of turnaround and slowdown.
     #[serde(default)]
     pub jitter: Option<Jitter>,
 }
 
-/// How far turnaround and slowdown lie apart.
+/// The spread of turnaround and slowdown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Jitter {
     /// Of turnaround, in milliseconds and milliseconds squared.
@@ -57,9 +57,9 @@ pub struct Rte {
 /// One function. There may be many, so it has fewer numbers than a [`Group`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Function {
-    /// How many of its invocations completed.
+    /// Number of completed invocations.
     pub invocations: usize,
-    /// How many of them did not.
+    /// Number of failed invocations.
     pub failed: usize,
     /// Mean service time of all its invocations, in milliseconds.
     pub service_ms: f64,
@@ -113,8 +113,8 @@ impl Brief {
 }
 
 impl Group {
-    /// The invocations whose rows in the trace `belongs` takes; `done` are all
-    /// that completed.
+    /// The invocations for whose rows in the trace `belongs` is true; `done`
+    /// are all completed ones.
     pub(super) fn of(
         invocations: &[Invocation],
         done: &[Measure],
@@ -161,7 +161,7 @@ impl Function {
     }
 }
 
-/// The classes by name; those without a class are in none.
+/// The classes by name, without invocations that have no class.
 pub(super) fn classes(invocations: &[Invocation], done: &[Measure]) -> BTreeMap<String, Group> {
     let name = |one: &Invocation| one.class.map(|class| class.to_string());
     split(invocations, done, name)
@@ -184,7 +184,7 @@ pub(super) fn functions(
         .collect()
 }
 
-/// A part of the invocations while it is collected.
+/// A group under construction.
 #[derive(Default)]
 struct Part {
     members: usize,
@@ -192,7 +192,7 @@ struct Part {
     done: Vec<Measure>,
 }
 
-/// The parts of the invocations that `name` tells apart.
+/// The groups of invocations by `name`.
 fn split<'a, K: Ord>(
     invocations: &'a [Invocation],
     done: &[Measure],
@@ -214,7 +214,7 @@ fn split<'a, K: Ord>(
     parts
 }
 
-/// The values of some invocations, each kind in its own order.
+/// The values of some invocations, each kind sorted.
 struct Sorted {
     turnaround_us: Vec<u64>,
     queue_delay_us: Vec<u64>,

@@ -1,5 +1,5 @@
-//! How summaries stand in files: indented JSON, arrays of numbers and inner
-//! objects on one line, fields in the order of their declaration.
+//! The format of summary files: indented JSON, with arrays of numbers and inner
+//! objects on one line, and fields in the order of their declaration.
 
 use super::{Summary, SCHEMA};
 use crate::input;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// The text of a summary, or of a list of them.
 ///
 /// # Errors
-/// Never in practice: everything in a summary can stand in JSON.
+/// None in practice: JSON can represent everything in a summary.
 pub fn to_text<T: Serialize>(value: &T) -> Result<String> {
     let mut bytes = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut bytes, Compact::default());
@@ -24,7 +24,7 @@ pub fn to_text<T: Serialize>(value: &T) -> Result<String> {
 /// Reads a summary.
 ///
 /// # Errors
-/// If the file cannot be read or is no summary of our format.
+/// If the file cannot be read or is not a summary of our format.
 pub fn read(path: &Path) -> Result<Summary> {
     let bytes = input::read(path)?;
     let file = path.display();
@@ -34,11 +34,11 @@ pub fn read(path: &Path) -> Result<Summary> {
     if schema != Some(SCHEMA) {
         bail!("{file} is not a summary: its schema is not {SCHEMA}");
     }
-    // From the text again, for a message that tells the line.
+    // Parsed again from the text, for a message with the line.
     serde_json::from_slice(&bytes).with_context(|| format!("{file} is not a summary"))
 }
 
-/// How deep objects are indented; one that lies deeper stands on one line: one
+/// Depth to which objects are indented; deeper ones are on one line: one
 /// function, one set of percentiles.
 const INDENTED: usize = 2;
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arrays_and_inner_objects_stand_on_one_line() {
+    fn arrays_and_inner_objects_are_on_one_line() {
         let value =
             serde_json::json!({"a": [1.5, 2], "b": {"c": {"d": 1, "e": {"f": []}}, "g": 2}});
         let want =
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_summary_is_refused() {
+    fn other_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
         for text in ["", "{", "[]", "{\"schema\": \"other/1\"}"] {

@@ -1,30 +1,30 @@
 //! Summaries: the numbers of one run.
 //!
-//! Definitions, for what [`crate::result`] has of each invocation, beside those of
-//! [`crate::measure`]:
+//! Definitions for the measurements of [`crate::result`], in addition to those
+//! of [`crate::measure`]:
 //!
-//! - *percentiles* are by nearest rank: the smallest value that at least that
-//!   share of all values does not exceed.
+//! - *percentiles* are by nearest rank: the smallest value such that at least
+//!   that share of all values does not exceed it.
 //! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
 //!   context switches; *makespan* = last end - first arrival.
 //! - *run-queue wait* is the time for which an invocation was runnable without
 //!   running, until it completed.
-//! - *arrival lag* is how long after its planned arrival an invocation was
-//!   forked, or its request sent. A run is *late* if the mean lag is more than
-//!   1 % of the mean turnaround of the short invocations (of all, if none of
-//!   those completed): the lag is a part of each turnaround, and the short ones
-//!   are where it weighs most.
-//! - *wasted* is the time that a CPU idled while a task waited that may run there, without
-//!   stretches of less than 0.1 ms.
+//! - *arrival lag* is the time from the planned arrival of an invocation until
+//!   it was forked, or its request sent. A run is *late* if the mean lag is
+//!   more than 1 % of the mean turnaround of the short invocations (of all, if
+//!   no short one completed): the lag is a part of each turnaround, and weighs
+//!   most in the short ones.
+//! - *wasted* is the time for which a CPU idled while a task waited that may
+//!   run there, without stretches of less than 0.1 ms.
 //! - *jitter* = interquartile range and variance, see [`groups`].
 //!
-//! Invocations that did not complete successfully are counted in `failed`, of
-//! the whole and of each group, and are in no other number. Where nothing
-//! completed, the number is null. Times are milliseconds, rounded to 3
+//! Invocations that did not complete successfully are counted in `failed`, in
+//! total and for each group, and excluded from all other numbers. If nothing
+//! completed, the numbers are null. Times are milliseconds, rounded to 3
 //! decimals; ratios are rounded to 4.
 //!
-//! A reader must expect fields that it does not know, and may find those
-//! missing that have a default below: summaries of earlier versions lack them.
+//! A reader must expect unknown fields, and those with a default below may be
+//! missing: summaries of earlier versions lack them.
 
 pub mod groups;
 pub mod json;
@@ -45,31 +45,31 @@ use std::fmt;
 /// The name and version of the format.
 pub const SCHEMA: &str = "faasbench.summary/1";
 
-/// Share of the short ones' turnaround above which the arrival lag makes a run
-/// late.
+/// Share of the short invocations' turnaround above which the arrival lag makes
+/// a run late.
 pub const LATE: f64 = 0.01;
 
 /// Number of steps of [`Cdf`]: one value for each half per cent, and the first.
 const CDF_STEPS: usize = 200;
 
-/// What [`Summary::accel`] says of a simulation.
+/// [`Summary::accel`] of a simulation.
 pub const SIMULATED: &str = "simulated";
 
-/// The summary of one run, as its JSON file has it.
+/// The summary of one run, as in its JSON file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What was replayed.
+    /// The trace.
     pub trace: TraceInfo,
-    /// Under which scheduler.
+    /// The scheduler.
     pub scheduler: SchedulerInfo,
     /// The kernel's release.
     pub kernel: String,
-    /// How the machine's CPUs are made: `native`, `kvm`, `tcg`, `icount` or
-    /// [`SIMULATED`].
+    /// How the machine's CPUs are implemented: `native`, `kvm`, `tcg`, `icount`
+    /// or [`SIMULATED`].
     pub accel: String,
-    /// What served the invocations, if it is known.
+    /// What served the invocations, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxInfo>,
     /// From the first arrival to the last completion.
@@ -94,21 +94,22 @@ pub struct Summary {
     /// Spread of turnaround and slowdown of all invocations.
     #[serde(default)]
     pub jitter: Option<Jitter>,
-    /// Context switches for one invocation.
+    /// Context switches per invocation.
     pub switches: Option<Switches>,
     /// Mean of CPU time used / service time, over those that need CPU time.
     pub cpu_over_service: Option<f64>,
-    /// How late the dispatcher was, where it was measured.
+    /// The delay of the dispatcher, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag_ms: Option<Lag>,
-    /// Whether that was too late, where it was measured.
+    /// Whether that was too much, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag: Option<Lateness>,
-    /// CPU time that idle CPUs could have given to waiting tasks, whoever they were, where
-    /// it was watched.
+    /// CPU time that idle CPUs could have given to any waiting tasks, if
+    /// watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wasted_ms: Option<f64>,
-    /// The longest stretch in which an idle CPU did not, where it was watched.
+    /// The longest stretch for which a CPU idled while a task waited, if
+    /// watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_wasted_ms: Option<f64>,
     /// The classes of the trace, by name, if it has any.
@@ -125,19 +126,19 @@ pub struct Summary {
     /// Arrivals and queue delay over time, for plots.
     #[serde(default)]
     pub over_time: Option<OverTime>,
-    /// S and the mode over time, if the scheduler said so.
+    /// S and the mode over time, if the scheduler logged them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice: Option<SliceLog>,
 }
 
 impl Summary {
-    /// Whether it is of a simulation: no kernel, and nothing costs anything.
+    /// Whether it is from a simulation: no kernel, and no overhead.
     pub fn is_simulated(&self) -> bool {
         self.accel == SIMULATED
     }
 
-    /// Whether the arrivals were so late that it shows in what was measured: it
-    /// says so itself or, if it is of an earlier version, by the same rule.
+    /// Whether arrivals were so late that it affects the measurements: as
+    /// recorded or, in summaries of earlier versions, by the same rule.
     pub fn is_late(&self) -> bool {
         if let Some(lag) = self.arrival_lag {
             return lag.late;
@@ -148,7 +149,7 @@ impl Summary {
     }
 }
 
-/// What was replayed.
+/// The replayed trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceInfo {
     /// The file's name without folder and `.csv`.
@@ -163,7 +164,7 @@ pub struct TraceInfo {
     pub offered_load: Option<f64>,
 }
 
-/// Under which scheduler it was replayed.
+/// The scheduler of the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulerInfo {
     /// The name of its row.
@@ -172,32 +173,32 @@ pub struct SchedulerInfo {
     pub version: String,
     /// Its arguments.
     pub args: String,
-    /// Whether it was there all the time.
+    /// Whether it was loaded throughout.
     pub status: Status,
     /// What went wrong, empty if nothing did.
     pub detail: String,
 }
 
-/// How a scheduler did apart from the numbers.
+/// The state of a scheduler during a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It was there from the first arrival to the last completion.
+    /// Loaded from the first arrival to the last completion.
     Ok,
     /// It did not load: nothing was measured.
     NotLoaded,
-    /// It was gone before the last completion: the rest ran under EEVDF.
+    /// Gone before the last completion: the rest ran under EEVDF.
     Ejected,
-    /// It was loaded anew during the replay.
+    /// Loaded again during the replay.
     Reloaded,
-    /// It measured well, but did not exit with 0 on SIGINT.
+    /// Measured completely, but did not exit with 0 on SIGINT.
     BadExit,
-    /// The machine crashed, hung or was given up: nothing came back from it.
+    /// The machine crashed, hung or was abandoned: there are no results.
     Lost,
 }
 
 impl fmt::Display for Status {
-    /// The word that stands for it in a summary.
+    /// Its name in a summary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ok => "ok",
@@ -224,21 +225,21 @@ pub struct SandboxInfo {
     /// Sandboxes started for a request because all others were busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_starts: Option<u64>,
-    /// Sandboxes that ended by themselves.
+    /// Sandboxes that ended on their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub died: Option<u64>,
-    /// `cpu.weight` of each one's cgroup.
+    /// `cpu.weight` of each sandbox's cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_weight: Option<u32>,
-    /// Most CPU time of each one's cgroup, in per cent of one CPU.
+    /// CPU limit of each sandbox's cgroup, in per cent of one CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_quota_percent: Option<u32>,
-    /// `nested` if the cgroups of a function are in one of its own.
+    /// `nested` if the cgroups of a function are in a cgroup of that function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_layout: Option<String>,
 }
 
-/// Context switches for one invocation, on average.
+/// Mean context switches per invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Switches {
     /// Because it blocked or ended.
@@ -247,7 +248,7 @@ pub struct Switches {
     pub involuntary: f64,
 }
 
-/// How long after their planned arrivals invocations were forked, or their
+/// Time from the planned arrivals until the invocations were forked, or their
 /// requests sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
@@ -259,7 +260,7 @@ pub struct Lag {
     pub max: f64,
 }
 
-/// Whether the generation of load was too slow.
+/// Whether the load generator was too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Mean lag / mean turnaround of the short invocations.
@@ -281,24 +282,24 @@ pub struct Cdf {
     pub rte: Vec<f64>,
 }
 
-/// What is known of a run beside its result.
+/// Facts about a run in addition to its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Number of CPUs that it ran on.
     pub cpus: u32,
-    /// Under which scheduler.
+    /// The scheduler.
     pub scheduler: SchedulerInfo,
     /// The kernel's release.
     pub kernel: String,
-    /// How the machine's CPUs are made.
+    /// How the machine's CPUs are implemented.
     pub accel: String,
-    /// What served the invocations, if it is known.
+    /// What served the invocations, if known.
     pub sandbox: Option<SandboxInfo>,
 }
 
-/// Summarises `records`, which must be those of `trace` in its order, or none
-/// if nothing could be run. `lag_ns` is how late each was forked, in
-/// nanoseconds, empty if unknown.
+/// Summarises `records`, which must be those of `trace` in its order, or empty
+/// if nothing could be run. `lag_ns` is the delay of each fork in nanoseconds,
+/// empty if unknown.
 pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &[u64]) -> Summary {
     let invocations = &trace.invocations;
     let done = Measure::all(records, invocations);

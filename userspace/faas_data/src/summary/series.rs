@@ -1,24 +1,24 @@
-//! What plots need besides the distributions: values over time, and over
-//! service time. Bins depend on the trace only, so that those of different
-//! schedulers can be laid over each other.
+//! Further data for plots: values over time, and over service time. Bins depend
+//! on the trace only, so that plots of different schedulers can be overlaid.
 
 use crate::measure::Measure;
 use crate::stats::{nearest_rank, Ms};
 use crate::trace::Invocation;
 use serde::{Deserialize, Serialize};
 
-/// Bins of [`ByService`] for a factor of ten.
+/// Bins of [`ByService`] per factor of ten.
 const BINS_PER_DECADE: f64 = 8.0;
 
-/// Most bins of [`OverTime`], and how many invocations one should have.
+/// Maximum number of bins of [`OverTime`], and target number of invocations per
+/// bin.
 const MOST_BINS: u64 = 120;
 const INVOCATIONS_PER_BIN: u64 = 8;
 
 /// Arrivals and queue delay over time, in bins of equal length by arrival.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OverTime {
-    /// Where the first bin begins: at the first arrival, in milliseconds since
-    /// the start of the trace.
+    /// Start of the first bin, at the first arrival, in milliseconds since the
+    /// start of the trace.
     pub from_ms: f64,
     /// Length of a bin in milliseconds.
     pub bin_ms: f64,
@@ -68,14 +68,14 @@ impl OverTime {
     }
 }
 
-/// Turnaround against service time, in bins of equal ratio (8 for a factor of
-/// ten); those in which nothing completed are left out, and so are invocations
-/// that need no CPU time.
+/// Turnaround against service time, in bins of equal ratio (8 per factor of
+/// ten), without bins in which nothing completed and without invocations that
+/// need no CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ByService {
-    /// Mean service time of the invocations in each bin that completed.
+    /// Mean service time of the completed invocations in each bin.
     pub service_ms: Vec<f64>,
-    /// How many these are.
+    /// Number of these invocations.
     pub invocations: Vec<usize>,
     /// Median of their turnaround.
     pub turnaround_p50_ms: Vec<f64>,

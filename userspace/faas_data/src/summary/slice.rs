@@ -1,4 +1,4 @@
-//! S and the mode over time, from what a scheduler prints.
+//! S and the mode over time, from the log of a scheduler.
 //!
 //! `scx_sfs --log-slice` prints a line at its start and at each change:
 //!
@@ -9,11 +9,11 @@
 use crate::stats::Ms;
 use serde::{Deserialize, Serialize};
 
-/// What S was and in which mode, each from a time on.
+/// The values of S and the mode, each from a time on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceLog {
-    /// When, in milliseconds since the start of the replay; what was so before
-    /// is at 0.
+    /// When, in milliseconds since the start of the replay; the initial values
+    /// are at 0.
     pub at_ms: Vec<f64>,
     /// S in milliseconds from then on.
     pub s_ms: Vec<f64>,
@@ -30,9 +30,9 @@ struct Entry {
 }
 
 impl SliceLog {
-    /// What `log` says from `origin_us` on, the start of the replay by the
-    /// monotonic clock; `None` if it says nothing. Lines that are cut off or
-    /// of another kind are passed over.
+    /// The entries of `log` from `origin_us` on, the start of the replay on the
+    /// monotonic clock; `None` if there are none. Truncated and other lines are
+    /// ignored.
     pub fn parse(log: &str, origin_us: u64) -> Option<Self> {
         let entries: Vec<Entry> = log.lines().filter_map(parse_line).collect();
         let earlier = entries.partition_point(|one| one.monotonic_us <= origin_us);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_such_lines_says_nothing() {
+    fn a_log_without_such_lines_gives_none() {
         for log in [
             "",
             "slice: 5\n",

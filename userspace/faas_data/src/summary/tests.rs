@@ -79,7 +79,7 @@ fn six() -> (Trace, Vec<Record>) {
 }
 
 #[test]
-fn the_numbers_are_those_computed_by_hand() {
+fn numbers_agree_with_those_computed_by_hand() {
     let (trace, records) = six();
     let found = summarise(&trace, &records, &setting(), &[1_000_000, 3_000_000]);
     assert_eq!((found.trace.invocations, found.failed), (6, 1));
@@ -116,7 +116,7 @@ fn the_numbers_are_those_computed_by_hand() {
 }
 
 #[test]
-fn a_run_is_late_from_a_hundredth_of_the_short_ones_turnaround_on() {
+fn a_run_is_late_above_one_per_cent_of_the_short_turnaround() {
     let (trace, records) = six();
     // Mean turnaround of the short ones is 37.75 ms: 1 % is 377,500 ns.
     let late = |lag_ns: u64| {
@@ -132,9 +132,9 @@ fn a_run_is_late_from_a_hundredth_of_the_short_ones_turnaround_on() {
 }
 
 #[test]
-fn a_summary_of_before_the_mark_is_late_by_the_same_rule() {
+fn an_older_summary_is_late_by_the_same_rule() {
     let (trace, records) = six();
-    // 1 % of the short ones' turnaround is 0.3775 ms, of that of all 0.602 ms.
+    // 1 % of the short turnaround is 0.3775 ms, of that of all 0.602 ms.
     for lag_ns in [377_000, 378_000, 601_000, 603_000] {
         let new = summarise(&trace, &records, &setting(), &[lag_ns]);
         let mut old = new.clone();
@@ -144,7 +144,7 @@ fn a_summary_of_before_the_mark_is_late_by_the_same_rule() {
             (lag_ns > 377_500, lag_ns > 377_500)
         );
     }
-    // Where no short one completed, it is all that count.
+    // If no short one completed, all count.
     let only_long = |lag_ns| {
         let records: Vec<Record> = records.iter().cloned().map(fail_all_but(3)).collect();
         let mut old = summarise(&trace, &records, &setting(), &[lag_ns]);
@@ -166,13 +166,13 @@ fn fail_all_but(id: usize) -> impl Fn(Record) -> Record {
 }
 
 #[test]
-fn run_queue_waits_are_those_that_are_known() {
+fn only_known_run_queue_waits_count() {
     let (trace, mut records) = six();
     let none = summarise(&trace, &records, &setting(), &[]);
     assert_eq!(none.runqueue_wait_ms, None);
     records[0].runqueue_wait_us = Some(1000);
     records[1].runqueue_wait_us = Some(4000);
-    // It failed: in no number but that of the failed.
+    // It failed, so it counts only as failed.
     records[4].runqueue_wait_us = Some(9000);
     let wait = summarise(&trace, &records, &setting(), &[]).runqueue_wait_ms;
     let wait = wait.unwrap();
@@ -193,7 +193,7 @@ fn short_are_the_shortest_83_per_cent_of_the_whole_trace() {
 }
 
 #[test]
-fn every_group_has_the_numbers_computed_by_hand() {
+fn groups_agree_with_numbers_computed_by_hand() {
     let (mut trace, mut records) = six();
     for (id, function, class) in [
         (0, "a", Some(Class::Ls)),
@@ -255,7 +255,7 @@ fn every_group_has_the_numbers_computed_by_hand() {
 }
 
 #[test]
-fn the_series_for_plots_are_those_computed_by_hand() {
+fn series_for_plots_agree_with_those_computed_by_hand() {
     let (trace, records) = six();
     let found = summarise(&trace, &records, &setting(), &[]);
     // 10 ms: 10 and 60; 20 ms: 40; 40 ms: 41; 100 ms: 150.
@@ -316,7 +316,7 @@ fn a_summary_without_the_later_fields_can_be_read() {
 }
 
 #[test]
-fn with_io_the_base_of_slowdown_is_cpu_and_io_together() {
+fn with_io_slowdown_is_relative_to_cpu_and_io_time() {
     let mut one = Invocation::cpu(0, "f", 0);
     one.phases = vec![Phase::io(30_000), Phase::cpu(10_000)];
     let trace = trace(vec![one]);
@@ -345,7 +345,7 @@ fn nothing_measured_is_null_not_zero() {
 }
 
 #[test]
-fn a_status_is_shown_as_it_is_written() {
+fn a_status_is_shown_as_in_the_file() {
     let all = [
         Status::Ok,
         Status::NotLoaded,

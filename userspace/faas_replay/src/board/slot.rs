@@ -21,11 +21,11 @@ const RUNNABLE: usize = 10;
 const ACCOUNTED: usize = 11;
 pub(super) const SLOT: usize = 12;
 
-// The state of a slot is one of these over a 32-bit value.
+// The state of a slot is one of these plus a 32-bit value.
 const EXITED: u64 = 1 << 32;
 const KILLED: u64 = 2 << 32;
 
-// A phase is its time, below the number of its kind; the top bit says that it
+// A phase is its time, below the number of its kind; the top bit means that it
 // blocks.
 const BLOCKS: u64 = 1 << 63;
 const KIND_SHIFT: u32 = 56;
@@ -66,12 +66,12 @@ pub enum State {
     Exited(u32),
     /// This signal ended its process.
     Killed(u32),
-    /// Its process could not be made: errno, or 0 if it was never tried.
+    /// Its process could not be started: errno, or 0 if it was never tried.
     NotForked(u32),
 }
 
 impl State {
-    /// The state as a number, which is not 0 unless it was never tried.
+    /// The state as a number; 0 only if it was never tried.
     pub fn pack(self) -> u64 {
         match self {
             Self::Exited(code) => EXITED | u64::from(code),
@@ -80,7 +80,7 @@ impl State {
         }
     }
 
-    /// The state of a number that [`State::pack`] made.
+    /// The state from a number of [`State::pack`].
     pub fn unpack(word: u64) -> Self {
         let value = word as u32;
         match word - u64::from(value) {
@@ -123,7 +123,7 @@ impl Slot<'_> {
         nonzero(self.words[FORKED].load(Relaxed))
     }
 
-    /// Written by the dispatcher just before it does so.
+    /// Written by the dispatcher just before the fork or the request.
     pub fn set_forked_ns(&self, ns: u64) {
         self.words[FORKED].store(ns, Relaxed);
     }
@@ -133,7 +133,7 @@ impl Slot<'_> {
         nonzero(self.words[START].load(Relaxed))
     }
 
-    /// Written by the child or sandbox, first thing.
+    /// Written by the child or sandbox at its start.
     pub fn set_start_ns(&self, ns: u64) {
         self.words[START].store(ns, Relaxed);
     }
@@ -143,13 +143,13 @@ impl Slot<'_> {
         nonzero(self.words[END].load(Relaxed))
     }
 
-    /// Written by the child or sandbox when it is done.
+    /// Written by the child or sandbox at the end.
     pub fn set_end_ns(&self, ns: u64) {
         self.words[END].store(ns, Relaxed);
     }
 
-    /// For how long it was runnable without running, in nanoseconds.
-    /// For a process of its own: its lifetime less the times that it ran and
+    /// Time for which it was runnable without running, in nanoseconds. For a
+    /// process of its own: its lifetime minus the times that it ran and
     /// blocked.
     pub fn wait_ns(&self) -> Option<u64> {
         let counted = nonzero(self.words[WAIT].load(Relaxed)).map(|ns| ns - 1);
@@ -165,13 +165,13 @@ impl Slot<'_> {
         self.words[RUNNABLE].store(ns, Relaxed);
     }
 
-    /// For how long its process had run or blocked by its end; written by that
-    /// process, where it is known.
+    /// Time for which its process had run or blocked by its end; written by
+    /// that process, if known.
     pub fn set_accounted_ns(&self, ns: Option<u64>) {
         self.words[ACCOUNTED].store(ns.unwrap_or(0), Relaxed);
     }
 
-    /// Written by the sandbox, where the kernel tells it.
+    /// Written by the sandbox, if the kernel reports it.
     pub fn set_wait_ns(&self, ns: Option<u64>) {
         self.words[WAIT].store(ns.map_or(0, |ns| ns + 1), Relaxed);
     }
@@ -196,7 +196,7 @@ impl Slot<'_> {
         State::unpack(self.words[STATE].load(Relaxed))
     }
 
-    /// Written by the process that measured it: dispatcher or sandbox.
+    /// Written by the process that measured it, dispatcher or sandbox.
     pub fn set_usage(&self, usage: &Usage) {
         let voluntary = usage.voluntary.min(0xffff_ffff);
         let involuntary = usage.involuntary.min(0xffff_ffff);
@@ -204,7 +204,7 @@ impl Slot<'_> {
         self.words[SWITCHES].store(voluntary << 32 | involuntary, Relaxed);
     }
 
-    /// Written by the dispatcher when it is over.
+    /// Written by the dispatcher at the end.
     pub fn finish(&self, state: State) {
         self.words[STATE].store(state.pack(), Relaxed);
         self.board.words[COMPLETED].fetch_add(1, Relaxed);

@@ -1,25 +1,26 @@
 //! Recursive Fibonacci numbers, the function body of the SFS paper.
 //!
-//! A demand is filled as the paper's durations are: with the fib(N) that takes
-//! so long on this machine, by a rate measured at start, and the rest with
-//! smaller N. Contention must not make it longer, so the recursion looks at the
-//! clock between its parts, and is given up when the time is over.
+//! A demand is filled like the paper's durations: with the largest fib(N) that
+//! fits on this machine, at a rate measured at start, and the rest with smaller
+//! N. Contention must not make it longer, so the recursion checks the clock
+//! between its parts and stops when the time is over.
 
 use super::pace::{LONGEST_NS, SHARE};
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
 
-/// Largest N: fib(90) is a lifetime, and its number of calls fits 64 bits.
+/// Maximum N: fib(90) takes a lifetime, and its number of calls fits into 64
+/// bits.
 const LARGEST: u32 = 90;
 
-/// Up to this N the clock is not looked at in between: 177 calls, less than a
-/// look costs.
+/// Up to this N the clock is not checked in between: 177 calls, which cost less
+/// than a check.
 pub const SMALLEST: u32 = 10;
 
-/// The N whose duration is measured at start: 21,891 calls, some 50 us.
+/// The N measured at start: 21,891 calls, some 50 us.
 const MEASURED: u32 = 20;
 
-/// How many calls fib(N) makes, itself included, by N.
+/// Number of calls of fib(N), including itself, by N.
 const CALLS: [u64; LARGEST as usize + 1] = {
     let mut calls = [1; LARGEST as usize + 1];
     let mut n = 2;
@@ -30,15 +31,15 @@ const CALLS: [u64; LARGEST as usize + 1] = {
     calls
 };
 
-/// How fast this machine recurs.
+/// The speed of recursion on this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fib {
-    /// Nanoseconds for one call.
+    /// Nanoseconds per call.
     call_ns: f64,
 }
 
 impl Fib {
-    /// Measures the rate: the best of three, the first of which is cold.
+    /// Measures the rate: the best of three, since the first is cold.
     pub fn measure() -> Self {
         let once = |_| {
             let before = thread_cpu_ns();
@@ -51,20 +52,19 @@ impl Fib {
         }
     }
 
-    /// How long fib(`n`) takes, in nanoseconds; `n` is at most [`LARGEST`].
+    /// The duration of fib(`n`) in nanoseconds; `n` is at most [`LARGEST`].
     fn cost_ns(self, n: u32) -> u64 {
         (CALLS[n as usize] as f64 * self.call_ns) as u64
     }
 
-    /// The largest N whose fib(N) takes no longer than `ns`, at least
-    /// [`SMALLEST`].
+    /// The largest N whose fib(N) takes at most `ns`; at least [`SMALLEST`].
     fn fitting(self, ns: u64) -> u32 {
         let fits = |n: &u32| self.cost_ns(*n) <= ns;
         (SMALLEST..=LARGEST).rev().find(fits).unwrap_or(SMALLEST)
     }
 
     /// Computes Fibonacci numbers until `clock` shows `target_ns`; `compute`
-    /// computes one without looking at the clock.
+    /// computes one without checking the clock.
     pub fn until(
         self,
         target_ns: u64,
@@ -86,7 +86,7 @@ impl Fib {
     }
 }
 
-/// One computation, with an eye on the clock.
+/// One computation that checks the clock.
 struct Watch<C, F> {
     fib: Fib,
     target_ns: u64,
@@ -100,8 +100,8 @@ impl<C: FnMut() -> u64, F: FnMut(u32) -> u64> Watch<C, F> {
         self.target_ns.saturating_sub(self.now_ns)
     }
 
-    /// fib(`n`), in parts that take at most a quarter of the rest; some
-    /// other number when the time is over.
+    /// fib(`n`), in parts that take at most a quarter of the rest; another
+    /// number once the time is over.
     fn recur(&mut self, n: u32) -> u64 {
         if self.left_ns() == 0 {
             return 0;
@@ -130,7 +130,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn the_numbers_and_the_calls_are_right() {
+    fn numbers_and_calls_are_correct() {
         let known = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55];
         for (n, value) in known.into_iter().enumerate() {
             assert_eq!(plain(n as u32), value);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn in_parts_it_is_the_same_number() {
+    fn computing_in_parts_gives_the_same_number() {
         let mut watch = Watch {
             fib: Fib { call_ns: 100.0 },
             target_ns: u64::MAX,
@@ -153,8 +153,9 @@ mod tests {
         assert_eq!(watch.recur(25), plain(25));
     }
 
-    /// Fills `target_ns` on an imaginary clock on which a call takes `real_ns`
-    /// where 2 ns were measured: what was left over, and the parts computed.
+    /// Fills `target_ns` on a simulated clock on which a call takes `real_ns`
+    /// although 2 ns were measured; returns the overshoot and the parts
+    /// computed.
     fn fill(target_ns: u64, real_ns: u64) -> (u64, Vec<u32>) {
         let now = Cell::new(0);
         let mut parts = Vec::new();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_overshoot_is_a_smallest_part_even_if_the_machine_slows_down() {
+    fn the_overshoot_is_one_smallest_part_even_on_a_slower_machine() {
         for target_ns in [1, 1_000, 400_000, 3_250_000, 60_000_000] {
             for real_ns in [1, 2, 8] {
                 let (overshoot, parts) = fill(target_ns, real_ns);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_that_fits_is_taken() {
+    fn the_largest_number_that_fits_is_used() {
         let fib = Fib { call_ns: 2.0 };
         // fib(20) makes 21,891 calls, fib(21) 35,421.
         assert_eq!(fib.fitting(43_782), 20);

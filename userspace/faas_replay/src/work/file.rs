@@ -1,30 +1,30 @@
-//! Files: written and deleted as a way of computing, and written, synced and
-//! read as a way of blocking.
+//! Files: written and deleted as a kind of computing, and written, synced and
+//! read as a kind of blocking.
 //!
-//! Both work in the current folder, which a replay sets to one of its own, and
-//! delete their files. Their cost depends on the file system: one in memory never
-//! blocks.
+//! Both work in the current folder, which is a private one in a replay, and
+//! delete their files. Their cost depends on the file system: one in memory
+//! never blocks.
 
 use nix::errno::Errno;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are written at once.
+/// Bytes per write.
 const PIECE: usize = 4096;
 
 /// The content.
 static CONTENT: [u8; PIECE] = [b'x'; PIECE];
 
-/// Pieces of a file that is deleted again at once.
+/// Pieces of a file that is deleted at once.
 const PIECES: u64 = 4;
 
-/// Pieces that are written before a sync.
+/// Pieces written before a sync.
 const SYNCED: u64 = 16;
 
 /// The files of one process.
 ///
-/// It is small on purpose: processes are forked with it on their stack.
+/// It is kept small, since processes are forked with it on their stack.
 #[derive(Debug, Default)]
 pub struct Files {
     made: u64,
@@ -45,8 +45,8 @@ impl Files {
         Ok(())
     }
 
-    /// Writes 64 KiB, has them put on the disk and reads them, again and again
-    /// until `clock` shows `until_ns`; once at least.
+    /// Writes 64 KiB, syncs and reads them, at least once, repeatedly until
+    /// `clock` shows `until_ns`.
     ///
     /// # Errors
     /// As [`Files::write_and_delete`].
@@ -69,7 +69,7 @@ impl Files {
         outcome.and(fs::remove_file(&name)).map_err(errno)
     }
 
-    /// A name that no other process in this folder uses, nor this one again.
+    /// A name that is unique in this folder.
     fn name(&mut self) -> String {
         self.made += 1;
         format!("faasbench-{}-{}", std::process::id(), self.made)

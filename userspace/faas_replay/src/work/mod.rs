@@ -1,8 +1,8 @@
-//! Work: what invocations compute in their CPU time, and what they block in.
+//! Work: how invocations use their CPU time, and how they block.
 //!
-//! The demand is always a time: a `cpu` phase is over when the thread's CPU
-//! clock says so, whatever it computes. So the kinds differ in their effects on
-//! caches, memory, kernel and branch predictor, not in their demand.
+//! The demand is always a time: a `cpu` phase ends by the thread's CPU clock,
+//! whatever it computes. The kinds therefore differ in their effects on caches,
+//! memory, kernel and branch predictor, not in their demand.
 
 pub mod fib;
 pub mod file;
@@ -19,8 +19,8 @@ use faas_data::trace::Phase;
 use nix::errno::Errno;
 use std::os::fd::RawFd;
 
-/// Does the work of one process. The data of a kind are made at its first use, or
-/// by [`Worker::prepare`].
+/// Does the work of one process. The data of a kind are created at its first
+/// use, or by [`Worker::prepare`].
 #[derive(Debug, Default)]
 pub struct Worker {
     fib: Option<fib::Fib>,
@@ -30,7 +30,7 @@ pub struct Worker {
     json: Option<text::Json>,
     markdown: Option<text::Markdown>,
     sentiment: Option<text::Sentiment>,
-    /// Where the peer takes orders: [`pipe::block`].
+    /// The socket for orders to the peer: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
     blocked_ns: u64,
@@ -39,7 +39,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that blocks in pipes with the help of the peer behind this
+    /// A worker that blocks on pipes with the help of the peer behind this
     /// socket, if there is one.
     pub fn new(peer: Option<RawFd>) -> Self {
         Self {
@@ -48,8 +48,8 @@ impl Worker {
         }
     }
 
-    /// Makes the data of `work` that forked processes can share: measurements and
-    /// word lists, but not the memory that the work is about.
+    /// Creates the data of `work` that forked processes can share: measurements
+    /// and word lists, but not the memory that the work exercises.
     pub fn prepare(&mut self, work: Work) {
         match work {
             Work::Fib => drop(self.fib.get_or_insert_with(fib::Fib::measure)),
@@ -65,11 +65,11 @@ impl Worker {
         (!self.used_files).then_some(self.blocked_ns)
     }
 
-    /// Executes the phases of an invocation. `begun_ns` is the thread's CPU time when
-    /// it began: its demand counts from there.
+    /// Executes the phases of an invocation. `begun_ns` is the thread's CPU
+    /// time at its start, from which its demand counts.
     ///
-    /// The cost of sleeping is a part of the demand. The cost of other kinds of
-    /// blocking comes on top, because it may be large.
+    /// The cost of sleeping is part of the demand. The cost of other kinds of
+    /// blocking is added, because it may be large.
     ///
     /// # Errors
     /// If files, pipes or the peer fail.
@@ -152,7 +152,7 @@ mod tests {
     use faas_data::kind::Kind;
 
     #[test]
-    fn every_kind_uses_the_cpu_time_asked_for() {
+    fn every_kind_uses_the_requested_cpu_time() {
         let mut worker = Worker::new(None);
         for work in Work::ALL.iter().copied() {
             worker.prepare(work);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_a_device_to_wait_for_and_a_pipe_needs_its_peer() {
+    fn files_and_pipes_block_and_a_pipe_needs_its_peer() {
         let mut worker = Worker::new(None);
         let io = |blocking| Phase::Io {
             us: 3000,

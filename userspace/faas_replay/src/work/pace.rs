@@ -1,14 +1,14 @@
-//! How to compute for a given time without looking at the clock all the time.
+//! Computing for a given time without checking the clock all the time.
 
-/// Longest stretch between two looks at the clock in nanoseconds. A look takes
-/// the run queue's lock and has the kernel bring its accounts up to date; real
-/// functions do not do that all the time.
+/// Maximum time between two checks of the clock in nanoseconds. A check takes
+/// the run queue's lock and makes the kernel update its accounts; real
+/// functions do not do that often.
 pub const LONGEST_NS: u64 = 500_000;
 
-/// Share of the rest that one stretch may take: a quarter.
+/// Share of the rest for one stretch: a quarter.
 pub const SHARE: u64 = 4;
 
-/// Has `rounds` compute until `clock` shows `target_ns`, as [`try_until`].
+/// Makes `rounds` compute until `clock` shows `target_ns`, as [`try_until`].
 pub fn until(
     target_ns: u64,
     shortest: u64,
@@ -22,13 +22,13 @@ pub fn until(
     let Ok(()) = try_until(target_ns, shortest, clock, infallible);
 }
 
-/// Has `rounds` do a number of rounds, at least `shortest` at a time, until
+/// Makes `rounds` do a number of rounds, at least `shortest` at a time, until
 /// `clock` shows `target_ns`.
 ///
-/// It looks at the clock after a quarter of the rest, at the pace of the stretch
-/// before, and so approaches the target in ever smaller steps: the overshoot is
-/// one look and one shortest stretch, unless a round becomes four times slower
-/// within a stretch.
+/// It checks the clock after a quarter of the rest, at the pace of the previous
+/// stretch, and so approaches the target in ever smaller steps. The overshoot
+/// is one check and one shortest stretch, unless a round becomes four times
+/// slower within a stretch.
 ///
 /// # Errors
 /// The first error of `rounds`.
@@ -43,8 +43,9 @@ pub fn try_until<E>(
     while before < target_ns {
         rounds(count)?;
         let now = clock();
-        // The cost of the look counts as computing: the pace is overestimated
-        // for short stretches, which makes the next one shorter, not longer.
+        // The cost of the check counts as computing. This overestimates the
+        // time per round in short stretches, which makes the next one shorter,
+        // not longer.
         let pace_ns = (now - before).max(1);
         let stretch_ns = (target_ns.saturating_sub(now) / SHARE).min(LONGEST_NS);
         let most = count.saturating_mul(4);
@@ -60,14 +61,14 @@ mod tests {
     use proptest::prelude::*;
     use std::cell::Cell;
 
-    /// The result of the pace on an imaginary clock.
+    /// The result on a simulated clock.
     struct Trial {
         overshoot_ns: u64,
         looks: u64,
         longest_ns: u64,
     }
 
-    /// Runs to `target_ns` with rounds of `round_ns` and looks of `look_ns`.
+    /// Runs to `target_ns` with rounds of `round_ns` and checks of `look_ns`.
     fn trial(target_ns: u64, shortest: u64, round_ns: u64, look_ns: u64) -> Trial {
         let (now, looks, longest) = (Cell::new(0), Cell::new(0), Cell::new(0));
         let clock = || {
@@ -88,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_overshoot_is_one_shortest_stretch_and_one_look(
+        fn the_overshoot_is_one_shortest_stretch_and_one_check(
             target_ns in 1u64..10_000_000_000,
             shortest in 1u64..300,
             round_ns in 1u64..50_000,
@@ -102,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_rare() {
-        // 1 s in stretches of 0.5 ms, and some more looks at both ends.
+    fn checks_are_rare() {
+        // 1 s in stretches of 0.5 ms, and some more checks at both ends.
         assert!(trial(1_000_000_000, 200, 3, 300).looks < 2_050);
     }
 
     #[test]
-    fn what_is_over_already_is_not_begun_and_errors_end_it() {
+    fn past_targets_do_nothing_and_errors_end_it() {
         let none = try_until(5, 1, || 5, |_| Err("begun"));
         assert_eq!(none, Ok(()));
         assert_eq!(try_until(6, 1, || 5, |_| Err("begun")), Err("begun"));

@@ -1,8 +1,8 @@
 //! Counting primes by trial division: integer division, and branches that are
 //! hard to predict.
 
-/// Numbers up to here are tried, then it starts again: the last take some 500
-/// divisions, a microsecond or two.
+/// Numbers are tested up to this limit, then from the start again: the last
+/// ones take some 500 divisions, a microsecond or two.
 const LIMIT: u32 = 1_000_000;
 
 /// The state of a count.
@@ -21,7 +21,7 @@ impl Primes {
         }
     }
 
-    /// How many primes were found.
+    /// The number of primes found.
     pub fn found(&self) -> u64 {
         self.found
     }

@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-/// Shortest stretch in rounds: some 0.5 us, well below the cost of a look at the
-/// clock.
+/// Shortest stretch in rounds: some 0.5 us, well below the cost of a check of
+/// the clock.
 pub const SHORTEST: u64 = 200;
 
 /// Computes for `count` rounds, each a few nanoseconds.

@@ -51,8 +51,8 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Arrays of twice `l2_bytes` each. The kernel gives their memory when it
-    /// is first written to, which is a part of the work.
+    /// Arrays of twice `l2_bytes` each. The kernel allocates their memory at
+    /// the first write, which is part of the work.
     fn new(l2_bytes: usize) -> Self {
         let blocks = (2 * l2_bytes).div_ceil(BLOCK * size_of::<f64>()).max(1);
         let array = || vec![0.0; blocks * BLOCK];
@@ -102,7 +102,7 @@ fn l2_bytes() -> usize {
     parse_size(text.trim()).unwrap_or(USUAL_L2)
 }
 
-/// A size as the kernel writes it: `2048K`.
+/// Parses a size in the kernel's format: `2048K`.
 fn parse_size(text: &str) -> Option<usize> {
     let kib: usize = text.strip_suffix('K')?.parse().ok()?;
     (1..=1 << 20).contains(&kib).then_some(kib << 10)
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_the_four_leaves_the_values_as_they_were() {
+    fn a_round_of_the_four_preserves_the_values() {
         let mut stream = Stream::new(8192);
         let blocks = (stream.a.len() / BLOCK) as u64;
         stream.blocks(blocks);

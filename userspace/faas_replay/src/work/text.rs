@@ -10,7 +10,7 @@ const ORDERS: &str = include_str!("texts/orders.jsonl");
 const GUIDE: &str = include_str!("texts/guide.md");
 const REVIEWS: &str = include_str!("texts/reviews.txt");
 
-/// The pieces of a text, one after the other and from the start again.
+/// The pieces of a text, repeated in order.
 #[derive(Debug)]
 struct Pieces {
     all: Vec<&'static str>,
@@ -33,7 +33,7 @@ impl Pieces {
     }
 }
 
-/// Parses orders, adds their totals up and writes them again.
+/// Parses orders, sums their totals and writes them again.
 #[derive(Debug)]
 pub struct Json(Pieces);
 
@@ -44,7 +44,7 @@ impl Default for Json {
 }
 
 impl Json {
-    /// Does so with the next `count` orders.
+    /// Processes the next `count` orders.
     pub fn render(&mut self, count: u64) {
         for _ in 0..count {
             black_box(with_total(self.0.next()));
@@ -75,7 +75,7 @@ impl Default for Markdown {
 }
 
 impl Markdown {
-    /// Does so with the next `count` sections.
+    /// Renders the next `count` sections.
     pub fn render(&mut self, count: u64) {
         for _ in 0..count {
             black_box(to_html(self.0.next()));
@@ -102,14 +102,14 @@ impl Default for Sentiment {
             reviews: Pieces::new(REVIEWS, "\n"),
             analyzer: SentimentIntensityAnalyzer::new(),
         };
-        // Every word list is read now, so that forked processes share them.
+        // All word lists are read now, so that forked processes share them.
         new.score(new.reviews.all.len() as u64);
         new
     }
 }
 
 impl Sentiment {
-    /// Does so with the next `count` sentences.
+    /// Scores the next `count` sentences.
     pub fn score(&mut self, count: u64) {
         for _ in 0..count {
             black_box(self.analyzer.polarity_scores(self.reviews.next()).compound);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn praise_and_complaint_are_told_apart() {
+    fn praise_and_complaint_are_distinguished() {
         let sentiment = Sentiment::default();
         let scores: Vec<f64> = sentiment
             .reviews

@@ -1,4 +1,4 @@
-//! An axis with values on it: its scale, and the text of a tick.
+//! An axis of values: its scale, and the text of its ticks.
 
 use crate::svg::{LinearAxis, LogAxis};
 
@@ -39,7 +39,7 @@ impl Axis {
         }
     }
 
-    /// The pixel of `value`; values outside the axis are at its ends.
+    /// The pixel of `value`; values outside the axis are clamped to its ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         match &self.scale {
             Scale::Log(axis) => axis.at(value),
@@ -47,7 +47,7 @@ impl Axis {
         }
     }
 
-    /// Round values to mark, at most `most` where that is possible.
+    /// Round values for ticks, at most `most` if possible.
     pub(super) fn ticks(&self, most: u32) -> Vec<f64> {
         match &self.scale {
             Scale::Log(axis) => axis.ticks_up_to(most as usize),

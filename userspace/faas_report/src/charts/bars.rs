@@ -10,15 +10,15 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 6.0;
 const BOTTOM: f64 = 46.0;
 
-/// Height of a bar, and space between two rows.
+/// Height of a bar, and space between rows.
 const BAR: f64 = 12.0;
 const GAP: f64 = 8.0;
 
-/// Room for a number beside a bar.
+/// Space for a number beside a bar.
 const NUMBER: f64 = 40.0;
 
-/// Mean turnaround of the short and of the long invocations against the
-/// baseline's; nothing without a baseline.
+/// Mean turnaround of the short and the long invocations relative to the
+/// baseline; nothing without a baseline.
 pub fn relative(comparison: &Comparison) -> Option<Picture> {
     let bars = Bars {
         name: "turnaround-ratio",
@@ -31,7 +31,7 @@ pub fn relative(comparison: &Comparison) -> Option<Picture> {
     bars.draw(comparison, &[short, long], |_| true)
 }
 
-/// Involuntary switches against the baseline's. Those of a simulation cost
+/// Involuntary switches relative to the baseline. Those of a simulation cost
 /// nothing and are not shown.
 pub fn switches(comparison: &Comparison) -> Option<Picture> {
     let bars = Bars {
@@ -44,11 +44,11 @@ pub fn switches(comparison: &Comparison) -> Option<Picture> {
     bars.draw(comparison, &[involuntary], |row| !row.is_simulated())
 }
 
-/// What kind of bars.
+/// The definition of a bar chart.
 struct Bars {
     name: &'static str,
     title: &'static str,
-    /// The name of the numbers.
+    /// The label of the axis.
     axis: &'static str,
     /// The parts of each row: name, and CSS class of its bar.
     parts: &'static [(&'static str, &'static str)],
@@ -140,7 +140,7 @@ impl Bars {
     }
 }
 
-/// An axis on which there is room for the numbers beside the bars.
+/// An axis with space for the numbers beside the bars.
 fn axis(min: f64, max: f64) -> LogAxis {
     let (from, to) = (LEFT + 4.0, WIDTH - RIGHT);
     let left = if min < 1.0 { NUMBER } else { 0.0 };

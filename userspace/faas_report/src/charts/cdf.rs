@@ -13,8 +13,8 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 
-/// Where marks stand on the first row's curve, as shares of invocations; each
-/// row's are a little higher than those of the row before.
+/// Places of the marks on the first row's curve, as shares of invocations;
+/// those of each further row are a little higher.
 const MARKS: [f64; 4] = [0.1, 0.35, 0.6, 0.85];
 const MARK_SHIFT: f64 = 0.018;
 
@@ -45,7 +45,7 @@ pub fn rte(comparison: &Comparison) -> Option<Picture> {
     })
 }
 
-/// The values of RTE; summaries of an earlier version have its inverse only.
+/// The values of RTE; summaries of an earlier version have only its inverse.
 fn rte_values(cdf: &Cdf) -> Vec<f64> {
     if cdf.rte.is_empty() {
         let inverse = |slowdown: &f64| (1.0 / slowdown).min(1.0);
@@ -54,7 +54,7 @@ fn rte_values(cdf: &Cdf) -> Vec<f64> {
     cdf.rte.clone()
 }
 
-/// The pixels of the axis of values.
+/// The pixels of the value axis.
 const PIXELS: (f64, f64) = (LEFT, WIDTH - RIGHT);
 
 fn y(share: f64) -> f64 {
@@ -87,7 +87,7 @@ fn distribution(
     Some(picture)
 }
 
-/// The medians in words.
+/// The medians as text.
 fn describe(curves: &[(Row, Vec<f64>)], axis: &Axis) -> String {
     let one = |(row, values): &(Row, Vec<f64>)| {
         let at = |per_cent: usize| axis.text(short(values[per_cent * (values.len() - 1) / 100]));
@@ -100,7 +100,7 @@ fn describe(curves: &[(Row, Vec<f64>)], axis: &Axis) -> String {
     )
 }
 
-/// Three digits of a value.
+/// `value` rounded to three digits.
 fn short(value: f64) -> f64 {
     if value <= 0.0 {
         return value;
@@ -170,7 +170,7 @@ pub fn key(row: &Row, comparison: &Comparison) -> Picture {
     picture
 }
 
-/// The keys of all rows with results, for pictures that stand alone.
+/// The keys of all rows with results, for stand-alone pictures.
 pub fn legend(comparison: &Comparison) -> Picture {
     const COLUMN: f64 = 180.0;
     const LINE: f64 = 18.0;

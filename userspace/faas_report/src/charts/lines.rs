@@ -1,4 +1,4 @@
-//! Lines through points that the caller has computed: the papers' figures.
+//! Lines through points from the caller: the papers' figures.
 
 use super::axis::Axis;
 use super::{plain, range};
@@ -6,18 +6,19 @@ use crate::style::{self, mark, Style};
 use crate::svg::{LinearAxis, Picture};
 use faas_data::input::shorten;
 
-/// Width of a chart, and height of the part that has axes, in pixels.
+/// Width of a chart, and height of the part with axes, in pixels.
 const SIZE: (f64, f64) = (760.0, 400.0);
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 50.0;
 
-/// The legend: keys in a line, and height of a line.
+/// The legend: keys per line, and height of a line.
 const KEYS: usize = 3;
 const KEY_HEIGHT: f64 = 18.0;
 
-/// Lines of up to this many points have a mark on each of them, others a few marks.
+/// Lines of at most this many points have a mark on each, longer ones a few
+/// marks.
 const MARKED: usize = 12;
 const MARKS: usize = 4;
 
@@ -26,7 +27,7 @@ const MARKS: usize = 4;
 pub struct Series {
     /// The name in the legend. Its first word decides the look, see [`style`].
     pub name: String,
-    /// The points (x, y), in the order in which the line goes through them.
+    /// The points (x, y), in drawing order.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -133,10 +134,11 @@ impl Chart {
     }
 }
 
-/// Ticks of the vertical axis at most; the horizontal one has room for more.
+/// Maximum number of ticks of the vertical axis; the horizontal one has space
+/// for more.
 const TICKS: u32 = 7;
 
-/// The scheduler of a label such as `srtf (simulated)`.
+/// The scheduler in a label such as `srtf (simulated)`.
 fn scheduler(label: &str) -> &str {
     label.split(" (").next().unwrap_or(label)
 }

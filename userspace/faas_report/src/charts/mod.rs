@@ -1,7 +1,7 @@
 //! The pictures of a comparison.
 //!
-//! All are as wide as a phone or a part of that, so that their text is as large
-//! there as on a screen, where several stand side by side.
+//! All are at most as wide as a phone, so that their text has the same size
+//! there as on a screen, where several are side by side.
 
 mod axis;
 mod bars;
@@ -35,13 +35,13 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The CSS class of what belongs to it: the legend can hide it.
+    /// The CSS class of its elements, with which the legend can hide them.
     pub fn class(&self) -> String {
         format!("r{}", self.index)
     }
 }
 
-/// The rows with their looks, in their order.
+/// The rows with their looks, in order.
 pub fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let styles = style::styles(comparison);
     let rows = comparison.rows.iter().zip(styles).enumerate();
@@ -53,8 +53,7 @@ pub fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     .collect()
 }
 
-/// All pictures, each to be a file of its own. Those that would show nothing
-/// are left out.
+/// All pictures, each for its own file. Empty pictures are left out.
 pub fn all(comparison: &Comparison) -> Vec<Picture> {
     let distributions = [turnaround, slowdown, rte].map(|draw| {
         let legend = cdf::legend(comparison);
@@ -70,7 +69,7 @@ pub fn all(comparison: &Comparison) -> Vec<Picture> {
     all
 }
 
-/// A number without needless decimals, for a tick.
+/// A number without unneeded decimals, for a tick.
 fn plain(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
@@ -91,7 +90,7 @@ fn times(value: f64) -> String {
     format!("{}x", plain(value))
 }
 
-/// The smallest and the largest of some values, if there are any.
+/// The smallest and the largest of some values, if any.
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |range, value| {
         let (min, max) = range.unwrap_or((value, value));

@@ -1,4 +1,4 @@
-//! Small pictures of one kind, one for each row, on the same axes: in one picture
+//! Small pictures of one kind, one per row, with the same axes: in one picture
 //! their curves would hide each other.
 
 use super::{milliseconds, range, rows, Row, WIDTH};
@@ -13,10 +13,10 @@ const RIGHT: f64 = 8.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 22.0;
 
-/// Width of a panel: two stand side by side on a phone.
+/// Width of a panel: two are side by side on a phone.
 const PANEL: f64 = WIDTH / 2.0;
 
-/// Columns of panels in a file of their own.
+/// Columns of panels in their own file.
 const COLUMNS: usize = 3;
 
 /// The lower end of an axis of delays; shorter delays are drawn there.
@@ -35,7 +35,7 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// All of them in one picture, with title and caption.
+    /// Returns all of them in one picture, with title and caption.
     pub fn together(&self) -> Picture {
         const HEAD: f64 = 30.0;
         let lines = self.panels.len().div_ceil(COLUMNS);
@@ -58,7 +58,7 @@ impl Panels {
     }
 }
 
-/// `text` in lines of at most `most` characters where its words allow.
+/// `text` in lines of at most `most` characters, where its words allow.
 fn wrapped(text: &str, most: usize) -> Vec<String> {
     crate::words::wrap(text, most)
         .lines()
@@ -173,7 +173,8 @@ fn base_of<'a, T: Copy>(comparison: &Comparison, shown: &[(Row<'a>, T)]) -> Opti
     shown.iter().find(|(row, _)| is_base(row)).copied()
 }
 
-/// The colour only: in a panel a row's line is the one line of its kind.
+/// Without the kind of line: in a panel a row's line is the only one of its
+/// kind.
 fn solid(style: Style) -> String {
     format!("k{}", style.colour)
 }
@@ -210,7 +211,7 @@ fn ticks_below(panel: &mut Picture, x: &LogAxis) {
 }
 
 fn seconds_below(panel: &mut Picture, x: &LinearAxis) {
-    // Longer numbers need more room.
+    // Longer numbers need more space.
     let most = if x.high() < 100.0 { 5 } else { 3 };
     for tick in x.ticks(most) {
         let at = x.at(tick);
@@ -220,7 +221,7 @@ fn seconds_below(panel: &mut Picture, x: &LinearAxis) {
     }
 }
 
-/// Where a tick's text may reach without being cut off.
+/// The anchor of a tick's text that keeps it inside the picture.
 fn anchor(at: f64) -> &'static str {
     if at > PANEL - RIGHT - 14.0 {
         "end"

@@ -12,8 +12,8 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 
-/// Mean inter-arrival time over time, and S of those schedulers that say so;
-/// time in fair-only mode is shaded.
+/// Mean inter-arrival time over time, and S of schedulers that log it; time in
+/// fair-only mode is shaded.
 pub fn slice(comparison: &Comparison) -> Option<Picture> {
     let rows = rows(comparison);
     let time = rows.iter().find_map(|row| row.summary.over_time.as_ref())?;
@@ -74,8 +74,8 @@ fn describe(logs: &[(Row, &SliceLog)]) -> String {
     all.join(" ")
 }
 
-/// Middles of the bins in seconds, and mean inter-arrival time in them, in
-/// milliseconds; nothing for bins without arrivals.
+/// Middles of the bins in seconds, and the mean inter-arrival time in them in
+/// milliseconds; bins without arrivals are left out.
 fn mean_iat(time: &OverTime) -> Vec<(f64, f64)> {
     let bins = time.arrivals.iter().enumerate();
     bins.filter(|(_, arrivals)| **arrivals > 0)
@@ -137,7 +137,7 @@ fn steps(log: &SliceLog, x: &LinearAxis, y: &LogAxis, end_ms: f64) -> Vec<(f64, 
     points
 }
 
-/// A band for each stretch in fair-only mode.
+/// A band for each period in fair-only mode.
 fn shade(picture: &mut Picture, log: &SliceLog, x: &LinearAxis, end_ms: f64) {
     for (index, (at, fair_only)) in log.at_ms.iter().zip(&log.fair_only).enumerate() {
         let until = log.at_ms.get(index + 1).copied().unwrap_or(end_ms);

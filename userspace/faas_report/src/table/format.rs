@@ -1,15 +1,15 @@
-//! Numbers in fields.
+//! Formats of numbers in cells.
 
-/// What stands where there is no number.
+/// Shown in place of a missing number.
 pub const NONE: &str = "-";
 
-/// A number as `show` shows it, if there is one.
+/// A number formatted by `show`, if present.
 pub fn shown(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or(NONE.to_string(), show)
 }
 
-/// A number with about four digits: no decimals from 1,000 on, thousands apart
-/// from 100,000 on.
+/// A number with about four digits: no decimals from 1,000 on, thousands
+/// separated from 100,000 on.
 pub fn compact(value: f64) -> String {
     match value.abs() {
         large if large >= 99_999.5 => thousands(value.round()),
@@ -19,7 +19,7 @@ pub fn compact(value: f64) -> String {
     }
 }
 
-/// A whole number with thin spaces between its thousands.
+/// A whole number with thin spaces between thousands.
 fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
@@ -32,7 +32,7 @@ fn thousands(value: f64) -> String {
     text
 }
 
-/// A share of 1 in per cent.
+/// A share in per cent.
 pub fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

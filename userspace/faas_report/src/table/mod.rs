@@ -17,13 +17,13 @@ pub use terminal::terminal;
 pub struct Table {
     /// The caption.
     pub caption: String,
-    /// The heads of the columns.
+    /// The column headers.
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// One field of a table.
+/// One cell of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cell {
     /// The number.
@@ -32,7 +32,7 @@ pub struct Cell {
     pub small: String,
     /// Whether it is the best of its column.
     pub best: bool,
-    /// Index of the row in the comparison, where the field is its name.
+    /// Index of the row in the comparison, if the cell is its name.
     pub row: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ struct Column {
     head: &'static str,
     value: fn(&Summary) -> Option<f64>,
     show: fn(f64) -> String,
-    /// Whether the ratio to the baseline's is shown beside it.
+    /// Whether the ratio to the baseline is shown beside it.
     ratio: bool,
     /// Whether more is better; `None` if neither is.
     more_is_better: Option<bool>,
@@ -140,8 +140,8 @@ pub fn main(comparison: &Comparison) -> Table {
     });
     Table {
         caption: format!(
-            "Means and shares of all invocations.{beside} Bold: the best of those that really ran, to \
-             their end, without failures, in the same setting."
+            "Means and shares of all invocations.{beside} Bold: the best of the real schedulers that ran to \
+             the end, without failures, in the same setting."
         ),
         columns: heads(
             &["scheduler"],
@@ -164,8 +164,8 @@ fn heads<'a>(
     all
 }
 
-/// The best value of a column among those that really ran to their end; `None`
-/// where there is nothing to choose from.
+/// The best value of a column among complete live rows; `None` if there is no
+/// choice.
 fn best(comparison: &Comparison, column: &Column) -> Option<f64> {
     let more = column.more_is_better?;
     let live = comparison.rows.iter().enumerate();
@@ -180,7 +180,7 @@ fn ratio_of(own: Option<f64>, base: Option<f64>) -> Option<String> {
     (base > 0.0).then(|| format!("{:.2}", own / base))
 }
 
-/// The table's first field: the row's name and its marks.
+/// The table's first cell: the row's name and its marks.
 fn name(comparison: &Comparison, index: usize) -> Cell {
     Cell {
         text: label(&comparison.rows[index]),
@@ -190,7 +190,7 @@ fn name(comparison: &Comparison, index: usize) -> Cell {
     }
 }
 
-/// The marks of a row: unusual properties, in a few words each.
+/// The marks of a row: unusual properties, each in a few words.
 fn odd(comparison: &Comparison, index: usize) -> Vec<String> {
     let row = &comparison.rows[index];
     let mut odd: Vec<String> = match row.scheduler.status {

@@ -1,4 +1,4 @@
-//! The page's further tables.
+//! Further tables of the page.
 
 use super::format::{compact, per_cent, shown, NONE};
 use super::{heads, name, Cell, Table};
@@ -7,13 +7,13 @@ use faas_data::stats::Stats;
 use faas_data::summary::groups::{Function, Group};
 use faas_data::summary::Summary;
 
-/// How many functions the page shows: the most invoked ones.
+/// Number of functions on the page: the most invoked ones.
 const FUNCTIONS: usize = 12;
 
 type Of = fn(&Summary) -> Option<Stats>;
 
-/// Mean, percentiles and maximum of turnaround, slowdown, queue delay and, where
-/// some row has it, run-queue wait.
+/// Mean, percentiles and maximum of turnaround, slowdown, queue delay and, if
+/// any row has it, run-queue wait.
 pub fn percentiles(comparison: &Comparison) -> Vec<Table> {
     let kinds: [(&str, Of); 4] = [
         ("Turnaround, ms.", |row| row.turnaround_ms),
@@ -155,7 +155,7 @@ fn of_group(group: Option<Group>) -> [String; 13] {
 }
 
 /// Turnaround of the most invoked functions: mean, and 99th percentile in small
-/// print. Nothing where there is only one function.
+/// print. Nothing if there is only one function.
 pub fn functions(comparison: &Comparison) -> Option<Table> {
     let measured = comparison.rows.iter().enumerate();
     let measured: Vec<(usize, &Summary)> = measured
@@ -209,7 +209,7 @@ fn of_function(function: Option<&Function>) -> Cell {
     }
 }
 
-/// What each row was run with.
+/// The settings of each row.
 pub fn runs(comparison: &Comparison) -> Table {
     let row = |(index, one): (usize, &Summary)| {
         let lag = one.arrival_lag_ms;

@@ -1,10 +1,10 @@
-//! The main table as text.
+//! The main table as plain text.
 
 use super::{main, odd, Cell};
 use crate::{label, Comparison};
 use comfy_table::{CellAlignment, LineStyle, Table as Grid, TableStyle};
 
-/// How many of the main table's columns the terminal has room for.
+/// Number of the main table's columns that fit on the terminal.
 const ON_TERMINAL: usize = 6;
 
 /// The main table as text, for 80 columns.
@@ -47,8 +47,8 @@ pub fn terminal(comparison: &Comparison) -> String {
     )
 }
 
-/// A row's name for narrow places; an exclamation mark says that there is more
-/// to say about it.
+/// A row's name for narrow places; an exclamation mark stands for marks that
+/// are not shown.
 fn short_name(comparison: &Comparison, index: usize) -> String {
     let row = &comparison.rows[index];
     let simulated = if row.is_simulated() { " (sim)" } else { "" };

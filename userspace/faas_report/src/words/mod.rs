@@ -1,4 +1,4 @@
-//! The comparison in words.
+//! The comparison as text.
 
 mod reading;
 
@@ -10,7 +10,7 @@ use faas_data::summary::LATE;
 
 pub use reading::reading;
 
-/// A status in a few words.
+/// A status as text.
 pub fn status(status: Status) -> &'static str {
     match status {
         Status::Ok => "ok",
@@ -94,8 +94,8 @@ fn late(row: &Summary) -> Option<String> {
     ))
 }
 
-/// Mean turnaround before and now. Differences of a factor are given as a
-/// factor, smaller ones in per cent.
+/// Mean turnaround before and now. Large differences are given as a factor,
+/// small ones in per cent.
 fn pace(who: &str, before: Option<Stats>, now: Option<Stats>) -> Option<String> {
     let (before, now) = (before?.mean, now?.mean);
     if before <= 0.0 || now <= 0.0 {

@@ -62,14 +62,14 @@ pub fn reading(comparison: &Comparison) -> Vec<String> {
     sentences
 }
 
-/// The rows of schedulers that ran to the end, with results.
+/// Rows with results whose schedulers ran to the end.
 fn live(comparison: &Comparison) -> Vec<(usize, &Summary)> {
     let rows = comparison.rows.iter().enumerate();
     rows.filter(|(index, _)| comparison.is_live(*index))
         .collect()
 }
 
-/// The best row of some, by a value.
+/// The best row by a value.
 fn best<'a>(rows: &[(usize, &'a Summary)], contest: &Contest) -> Option<(usize, &'a Summary, f64)> {
     let values = rows.iter().filter_map(|(index, row)| {
         let value = (contest.value)(row)?;
@@ -117,7 +117,7 @@ fn won(comparison: &Comparison, contest: &Contest) -> Option<String> {
     Some(format!("{what} {name}, {own}{unit} ({beside})."))
 }
 
-/// The unit of a number that is repeated.
+/// The unit of a repeated number.
 fn short_unit(unit: &str) -> &str {
     unit.strip_suffix(" on average").unwrap_or(unit)
 }
@@ -160,7 +160,7 @@ fn gain(comparison: &Comparison) -> Option<String> {
         return None;
     }
     let gained = if comparison.baseline == Some(index) {
-        format!("nobody here gains anything over {}", label(base))
+        format!("no scheduler here gains anything over {}", label(base))
     } else {
         let share = 100.0 * (most - value) / (most - least);
         let (base, winner) = (label(base), label(winner));

@@ -1,15 +1,15 @@
-//! Lists of fc-microbenchmark: `program, argument, IAT in seconds`, one
-//! request a line.
+//! Lists of fc-microbenchmark: `program, argument, IAT in seconds`, one request
+//! per line.
 //!
-//! Each request starts a Firecracker microVM in which one of three programs
-//! runs: 0 counts the primes up to its argument, 1 writes a file of that many
+//! Each request starts a Firecracker microVM that runs one of three programs: 0
+//! counts the primes up to its argument, 1 writes a file of that many
 //! megabytes, 2 runs the STREAM kernel that many times. The list has no
-//! durations: they are in the benchmark's baselines, ten runs of each on an idle
-//! machine. The median is the service time here, all of it CPU time, although
-//! much of program 1 and some of a microVM's start is I/O.
+//! durations: they are in the benchmark's baselines, ten runs of each on an
+//! idle machine. Here the median is the service time, all of it CPU time,
+//! although much of program 1 and some of a microVM's start is I/O.
 //!
-//! Whether a request arrives before or after its IAT cannot be told from the
-//! published results; here it is after, which shifts all arrivals by less than a second.
+//! The published results do not show whether a request arrives before or after
+//! its IAT. Here it is after, which shifts all arrivals by less than a second.
 
 use super::{Converted, Skipped};
 use crate::files::decimal;
@@ -18,12 +18,11 @@ use faas_data::input::{number, shorten, MAX_US};
 use faas_data::trace::Invocation;
 use std::collections::{BTreeMap, HashMap};
 
-/// The built-in baselines: program, argument, tFC and tVM in
-/// milliseconds.
+/// The built-in baselines: program, argument, tFC and tVM in milliseconds.
 ///
 /// Source: medians of `CFS-baselines-poisson-50000-1hr-cpu.txt` of
 /// NJLBoonstra/fc-microbenchmark (Apache-2.0), without the files of 2048 and
-/// 4096 MB: their tVM is 0, the disk was full.
+/// 4096 MB: their tVM is 0, because the disk was full.
 const BASELINES: [(u64, u64, f64, f64); 18] = [
     (0, 1_000_000, 3685.5, 188.0),
     (0, 2_500_000, 4172.0, 671.0),
@@ -45,10 +44,10 @@ const BASELINES: [(u64, u64, f64, f64); 18] = [
     (2, 320, 10_706.0, 7186.5),
 ];
 
-/// Names of the programs, by their number.
+/// Names of the programs, by number.
 const PROGRAMS: [&str; 3] = ["primes", "write", "stream"];
 
-/// Which duration is the service time.
+/// The duration to use as service time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Of the microVM, with 3.5 s for its start
@@ -108,7 +107,7 @@ fn baseline(line: &str, figure: Figure) -> Result<((u64, u64), f64), String> {
     Ok((key, ms as f64))
 }
 
-/// The middle of at least one number, or the mean of the two in the middle.
+/// The median of at least one number.
 fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     let half = all.len() / 2;
@@ -119,7 +118,8 @@ fn median(mut all: Vec<f64>) -> f64 {
     }
 }
 
-/// Converts the first `first` usable requests of a list; service times are multiplied by `scale`.
+/// Converts the first `first` usable requests of a list, with service times
+/// multiplied by `scale`.
 pub fn convert(text: &str, costs: &Costs, scale: f64, first: usize) -> Converted {
     let mut converted = Converted::default();
     let mut now_us = 0.0;
@@ -138,8 +138,8 @@ pub fn convert(text: &str, costs: &Costs, scale: f64, first: usize) -> Converted
     converted
 }
 
-/// Advances `now_us` by the line's IAT as soon as that is known, so requests after
-/// an unusable one arrive at their own times.
+/// Advances `now_us` by the line's IAT as soon as it is known, so that requests
+/// after an unusable one keep their arrivals.
 fn request(line: &str, costs: &Costs, scale: f64, now_us: &mut f64) -> Result<Invocation, String> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let [program, argument, iat] = fields[..] else {
@@ -212,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_counted_with_its_line() {
+    fn unusable_lines_are_counted() {
         let text = "0, 1000000, 1\n3, 1, 1\n0, 77, 1\n0, 1000000\n0, x, 1\n0, 1000000, -1\n\
                     0, 1000000, 1e9\n0, 1000000, 20000000\n2, 10, 1\n";
         let converted = convert(text, &Costs::built_in(Figure::Tfc), 1.0, 9);
         let arrivals: Vec<u64> = converted.invocations.iter().map(|i| i.arrival_us).collect();
-        // Those of lines 2, 3 and 5 have passed.
+        // The IATs of lines 2, 3 and 5 count.
         assert_eq!(arrivals, [1_000_000, 5_000_000]);
         let want = [
             (2, "program `3` is more than 2"),

@@ -1,4 +1,4 @@
-//! Converters: traces from published workloads of others.
+//! Converters of published workloads to traces.
 
 pub mod azure;
 pub mod fc;
@@ -16,13 +16,13 @@ pub struct Converted {
     pub invocations: Vec<Invocation>,
     /// The unusable lines.
     pub skipped: Skipped,
-    /// Rows after a row with a later arrival, which were sorted in.
+    /// Number of rows that followed a row with a later arrival.
     pub out_of_order: usize,
 }
 
 impl Converted {
-    /// Sorts by arrival and counts the rows out of order; rows that arrive together
-    /// keep their order.
+    /// Sorts by arrival, keeping the order of equal arrivals, and counts the
+    /// rows out of order.
     fn sort(&mut self) {
         let mut latest = 0;
         for one in &self.invocations {
@@ -33,8 +33,8 @@ impl Converted {
     }
 }
 
-/// A file of the real workloads: in a folder beside the project or where
-/// SCX_SFS_SHARED says. None if it is not there: [`NOT_HERE`].
+/// A file of the published workloads, in a folder beside the project or in
+/// SCX_SFS_SHARED. None if it does not exist: [`NOT_HERE`].
 #[cfg(test)]
 fn shared(name: &str) -> Option<std::path::PathBuf> {
     let folder = std::env::var_os("SCX_SFS_SHARED").map(std::path::PathBuf::from);
@@ -43,6 +43,6 @@ fn shared(name: &str) -> Option<std::path::PathBuf> {
     path.exists().then_some(path)
 }
 
-/// Why a test that needs such a file is skipped.
+/// Why tests that need such a file are skipped.
 #[cfg(test)]
 const NOT_HERE: &str = "the traces of others are not here";

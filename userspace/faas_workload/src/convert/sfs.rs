@@ -3,7 +3,7 @@
 //!
 //! The artefact sets the load by a factor on the arrivals (9 in its
 //! experiments). A request computes fib(N): its service time comes from
-//! [`crate::fib`], and N is its function, since the names are all different.
+//! [`crate::fib`], and N identifies its function, since all names differ.
 
 use super::Converted;
 use crate::fib;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_counted_with_its_line() {
+    fn unreadable_lines_are_counted() {
         let text = "fib1 fib.py 27 5 1\nhello\n\nf s 99 7 2\nf s 20 -7 2\nf s 20 1 3\n";
         let converted = convert(text, 1.0, 1.0);
         assert_eq!(converted.invocations.len(), 2);

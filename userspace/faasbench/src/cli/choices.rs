@@ -63,7 +63,7 @@ impl From<Between> for azure::Between {
 /// `gen --io-at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum IoAt {
-    /// Before it computes anything, as in the SFS paper
+    /// Before any computation, as in the SFS paper
     Start,
     /// Once, after half of its service time
     Middle,
@@ -85,12 +85,12 @@ impl From<IoAt> for Place {
 /// `run --cgroup-layout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum CgroupLayout {
-    /// All side by side, as in container engines and Kubernetes: a fair scheduler
-    /// shares the CPUs between sandboxes
+    /// All in one folder, as in container engines and Kubernetes: a fair
+    /// scheduler shares the CPUs between sandboxes
     Flat,
-    /// Those of a function in a cgroup of the function: a fair scheduler shares
-    /// the CPUs between functions first, which favours functions with few
-    /// concurrent requests
+    /// The sandboxes of each function in a cgroup of that function: a fair
+    /// scheduler first shares the CPUs between functions, which favours
+    /// functions with few concurrent requests
     Nested,
 }
 

@@ -13,7 +13,7 @@ use faas_workload::{describe, in_time, stretch_to, MAX_INVOCATIONS};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Number of unusable lines that are shown.
+/// Number of unusable lines to show.
 const SHOWN: usize = 10;
 
 #[derive(Debug, Subcommand)]
@@ -23,12 +23,13 @@ pub(super) enum Convert {
     /// Service times are the artefact's own durations of fib(N). Lines that
     /// cannot be used are skipped, counted and shown on standard error.
     Sfs(SfsArgs),
-    /// The Azure Functions 2019 trace, its files of invocations and durations
+    /// The Azure Functions 2019 trace: its files of invocations and durations
     ///
     /// Arrivals are uniform within their minute. Service times come from the
     /// function's percentiles, with straight lines between them; they are
-    /// wall-clock times. First the minutes are selected, then --drop-top,
-    /// --functions and --cap-top apply, then all is stretched to --load.
+    /// wall-clock times. The minutes are selected first, then --drop-top,
+    /// --functions and --cap-top apply, then the arrivals are stretched to
+    /// --load.
     Azure(AzureArgs),
     /// Lists of fc-microbenchmark (`program, argument, IAT in s`)
     ///
@@ -50,19 +51,19 @@ pub(super) struct SfsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct AzureArgs {
-    /// How often each function was invoked
+    /// File of invocation counts per function and minute
     #[arg(long, value_name = "FILE")]
     invocations: PathBuf,
-    /// How long each function took
+    /// File of durations per function
     #[arg(long, value_name = "FILE")]
     durations: PathBuf,
-    /// First and last minute, as the columns are named; by default all
+    /// First and last minute, named like the columns; default: all
     #[arg(long, value_name = "A..B", value_parser = minutes)]
     minutes: Option<azure::Minutes>,
-    /// Number of functions to take; by default all
+    /// Number of functions to use; default: all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     functions: Option<u32>,
-    /// Which functions to take
+    /// Which functions to use
     #[arg(
         long,
         default_value = "popular",
@@ -70,11 +71,11 @@ pub(super) struct AzureArgs {
         requires = "functions"
     )]
     pick: Pick,
-    /// Leave invocations of the most popular functions out until none has more
-    /// than this share (0.0001 to 1)
+    /// Drop invocations of the most popular functions until none has more than
+    /// this share (0.0001 to 1)
     #[arg(long, value_name = "SHARE", value_parser = cap)]
     cap_top: Option<f64>,
-    /// Leave out this number of functions, from the most popular on
+    /// Drop this number of functions, the most popular first
     #[arg(
         long,
         default_value = "0",
@@ -82,10 +83,10 @@ pub(super) struct AzureArgs {
         conflicts_with = "cap_top"
     )]
     drop_top: u32,
-    /// What lies between two percentiles of a function's durations
+    /// Interpolation between two percentiles of a function's durations
     #[arg(long, default_value = "linear", value_name = "LINE")]
     between: Between,
-    /// Shortest service time in microseconds: the files have 0 ms for durations
+    /// Minimum service time in microseconds: the files have 0 ms for durations
     /// below half a millisecond
     #[arg(long, default_value = "1", value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     min_us: u64,
@@ -100,11 +101,11 @@ pub(super) struct AzureArgs {
 pub(super) struct FcArgs {
     /// The list
     file: PathBuf,
-    /// Baselines (`workloadID, workload argument, run, tFC, tVM`), unpacked; by
-    /// default those of the benchmark's authors
+    /// Baselines (`workloadID, workload argument, run, tFC, tVM`),
+    /// uncompressed; default: those of the benchmark's authors
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
-    /// Which duration is the service time
+    /// The duration to use as service time
     #[arg(long, default_value = "tfc", value_name = "WHICH")]
     figure: Figure,
     #[command(flatten)]
@@ -115,14 +116,14 @@ pub(super) struct FcArgs {
 /// this order.
 #[derive(Debug, Args)]
 struct Common {
-    /// Number of invocations to leave out at the front
+    /// Number of invocations to drop at the front
     #[arg(long, value_name = "K", default_value = "0")]
     skip: u32,
-    /// Number of invocations to take, after --skip; by default all
+    /// Number of invocations to use, after --skip; default: all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
     first: Option<u32>,
-    /// Stretch the arrivals so that they offer this share of the capacity of
-    /// the CPUs (0.001 to 100); by default they stay as they are
+    /// Stretch the arrivals so that they offer this share of the CPUs' capacity
+    /// (0.001 to 100); default: unchanged
     #[arg(long, value_parser = load, requires = "cpus")]
     load: Option<f64>,
     /// Number of CPUs that the load refers to [default: 1]
@@ -148,7 +149,7 @@ impl Convert {
 }
 
 impl Common {
-    /// Cuts, stretches and writes `invocations`, and says what they offer.
+    /// Cuts, stretches and writes `invocations`, and prints the offered load.
     fn write(&self, invocations: Vec<Invocation>, sink: Sink) -> Result<()> {
         let mut invocations = self.cut(invocations)?;
         let cpus = self.cpus.unwrap_or(1);
@@ -163,8 +164,8 @@ impl Common {
         Ok(())
     }
 
-    /// Those that --skip and --first leave; the first of them arrives at 0 if some were
-    /// skipped.
+    /// The invocations after --skip and --first; if some were skipped, the
+    /// first one arrives at 0.
     fn cut(&self, mut invocations: Vec<Invocation>) -> Result<Vec<Invocation>> {
         let there = invocations.len();
         let skip = self.skip as usize;
@@ -176,7 +177,7 @@ impl Common {
             invocations.truncate(first as usize);
         }
         if invocations.len() > MAX_INVOCATIONS as usize {
-            bail!("there are more than {MAX_INVOCATIONS} invocations: take some with --first");
+            bail!("there are more than {MAX_INVOCATIONS} invocations: use --first");
         }
         let begin_us = if skip > 0 {
             invocations[0].arrival_us
@@ -258,7 +259,7 @@ fn fc(args: &FcArgs) -> Result<()> {
     let costs = costs(args)?;
     let sink = Sink::open(&args.common.output)?;
     let text = String::from_utf8_lossy(&bytes);
-    // One more than there may be, to tell that there are more.
+    // One more than the limit, to detect an excess.
     let first = args.common.first.unwrap_or(MAX_INVOCATIONS + 1) as usize;
     let first = first.saturating_add(args.common.skip as usize);
     let converted = fc::convert(&text, &costs, args.common.scale, first);
@@ -275,7 +276,7 @@ fn fc(args: &FcArgs) -> Result<()> {
     args.common.write(converted.invocations, sink)
 }
 
-/// The baselines that the command line asks for.
+/// The baselines of the command line.
 fn costs(args: &FcArgs) -> Result<fc::Costs> {
     let Some(path) = &args.baselines else {
         return Ok(fc::Costs::built_in(args.figure.into()));
@@ -296,7 +297,7 @@ fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Shows the first lines of `file` that could not be used.
+/// Prints the first unusable lines of `file`.
 fn show(file: &Path, skipped: &Skipped) {
     let file = file.display();
     for (line, reason) in skipped.iter().take(SHOWN) {

@@ -12,18 +12,19 @@ use std::time::Duration;
 pub(super) struct DriveArgs {
     #[command(flatten)]
     run: RunArgs,
-    /// Where the requests go; without FUNCTION=, those of all functions without
-    /// a target of their own, with {function} for the name. May be repeated
+    /// Address of the requests, for FUNCTION or, without FUNCTION=, for all
+    /// functions without their own target, with {function} for the name. May be
+    /// repeated
     #[arg(long, required = true, value_name = "[FUNCTION=]URL")]
     target: Vec<Target>,
-    /// Concurrent requests to each target before the scheduler is loaded, so that
-    /// as many of its workers are ready
+    /// Concurrent requests to each target before the scheduler is loaded, so
+    /// that this many of its workers are ready
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     warm_up: u32,
-    /// How long a target may take to answer them, in seconds
+    /// Maximum time until a target answers them, in seconds
     #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
     ready_s: u64,
-    /// How long to wait for answers after the last arrival, in seconds
+    /// Maximum wait for answers after the last arrival, in seconds
     #[arg(long, default_value_t = 60, value_name = "SEC", value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout_s: u64,
 }

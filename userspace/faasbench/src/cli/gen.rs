@@ -19,43 +19,43 @@ use faas_workload::table1::Table1;
 use faas_workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
 use std::path::PathBuf;
 
-/// Functions of --popularity skewed unless --functions says otherwise.
+/// Number of functions with --popularity skewed, unless --functions is given.
 const SKEWED_FUNCTIONS: u32 = 50;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Gen {
     /// Table I of the SFS paper: 83 % short functions, a few 50 times longer
     ///
-    /// Durations are those of fib(20) to fib(35), 13 to 2344 ms, mean 386 ms, with
-    /// none from 346 to 1425 ms. That gap is where SFS puts its slice (mean
-    /// service time / load), which flatters it; the other workloads have none
-    /// there, except bimodal.
+    /// Durations are those of fib(20) to fib(35): 13 to 2344 ms, mean 386 ms,
+    /// none from 346 to 1425 ms. SFS's slice (mean service time / load) lands
+    /// in this gap, which flatters SFS. Of the other workloads only bimodal has
+    /// such a gap.
     Table1(Scalable),
-    /// Log-normal as fitted to Azure's functions: very long tail, mean 11 s
+    /// Log-normal, fitted to Azure's functions: very long tail, mean 11 s
     ///
-    /// Median 684 ms. Parameters: Hermes (Kaffes et al., arXiv 2111.07226), fitted
-    /// to Azure Functions 2019.
+    /// Median 684 ms. Parameters: Hermes (Kaffes et al., arXiv 2111.07226),
+    /// fitted to Azure Functions 2019.
     Lognormal(LognormalArgs),
-    /// Exponential: as M/M/c of the textbooks
+    /// Exponential, as in M/M/c
     Exponential(ExponentialArgs),
     /// Uniform: no duration is special
     Uniform(UniformArgs),
-    /// Two kinds of functions, short and long: all gap
+    /// Two kinds of functions, short and long, with a gap between
     Bimodal(BimodalArgs),
-    /// Durations drawn from a file of measured ones
+    /// Durations drawn from a file of measurements
     Empirical(EmpiricalArgs),
-    /// Applications with classes: five latency-sensitive, five latency-desirable
+    /// Applications in classes: five latency-sensitive, five latency-desirable
     ///
-    /// The structure is that of FaaSched (Panda and Sarangi, arXiv 2303.06473);
-    /// the built-in service times and rates are our own, because the paper's Table II
-    /// was not available. --file takes others.
+    /// The structure is that of FaaSched (Panda and Sarangi, arXiv 2303.06473).
+    /// The built-in service times and rates are our own, because the paper's
+    /// Table II was not available; --file replaces them.
     Classes(ClassesArgs),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ClassesArgs {
-    /// The applications: application,class,service_ms,cv,rate in each line; by
-    /// default the built-in ones
+    /// The applications, one line each: application,class,service_ms,cv,rate;
+    /// default: the built-in ones
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -73,8 +73,8 @@ pub(super) struct LognormalArgs {
     /// Redraw durations shorter than this, in microseconds, before --scale
     #[arg(long, default_value = "1", value_name = "US", value_parser = us)]
     min_us: f64,
-    /// Redraw durations longer than this, in microseconds, before --scale;
-    /// by default eleven days, which is no limit
+    /// Redraw durations longer than this, in microseconds, before --scale; the
+    /// default, eleven days, is no limit
     #[arg(long, default_value = "1000000000000", value_name = "US", value_parser = us)]
     max_us: f64,
     #[command(flatten)]
@@ -110,7 +110,8 @@ pub(super) struct BimodalArgs {
     /// Share of the long ones (0 to 1); the default is the paper's
     #[arg(long, default_value = "0.17", value_name = "P", value_parser = share)]
     long_share: f64,
-    /// Each kind is uniform, this share of its mean to both sides (0 to 1)
+    /// Each kind is uniform within this share of its mean to both sides (0 to
+    /// 1)
     #[arg(long, default_value = "0.1", value_name = "P", value_parser = share)]
     spread: f64,
     #[command(flatten)]
@@ -119,7 +120,8 @@ pub(super) struct BimodalArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct EmpiricalArgs {
-    /// The durations, one a line: microseconds, or with a unit as 1.5ms
+    /// The durations, one per line: in microseconds, or with a unit such as
+    /// 1.5ms
     #[arg(long, value_name = "FILE")]
     durations: PathBuf,
     #[command(flatten)]
@@ -130,9 +132,9 @@ pub(super) struct EmpiricalArgs {
 /// with a mean of their own.
 #[derive(Debug, Args)]
 pub(super) struct Scalable {
-    /// Scale all durations, of I/O too, so that the mean service time of these
-    /// invocations becomes this (0.001 to 1000000): that of a few thousand draws from a
-    /// long-tailed distribution may be far from the distribution's mean
+    /// Scale all durations, including I/O, so that these invocations have this
+    /// mean service time (0.001 to 1000000); a few thousand draws from a
+    /// long-tailed distribution may be far from its mean
     #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
     mean_ms: Option<f64>,
     #[command(flatten)]
@@ -148,7 +150,7 @@ pub(super) struct Common {
     /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100)
     #[arg(long, default_value = "1.0", value_parser = load)]
     load: f64,
-    /// Factor on all durations, of I/O too (0.001 to 1000)
+    /// Factor on all durations, including I/O (0.001 to 1000)
     #[arg(long, default_value = "1.0", value_parser = factor)]
     scale: f64,
     /// Seed of the random numbers
@@ -173,7 +175,8 @@ pub(super) struct Common {
 #[derive(Debug, Args)]
 struct ArrivalArgs {
     /// poisson, uniform (constant gaps), bursty (Poisson at a rate that jumps),
-    /// or replay:FILE (the gaps of a trace, or of a file of times one a line)
+    /// or replay:FILE (the gaps of a trace, or of a file of times, one per
+    /// line)
     #[arg(long, default_value = "poisson", value_name = "HOW", value_parser = arrivals)]
     arrivals: Kind,
     /// bursty: rate in a burst / rate outside (1 to 1000)
@@ -185,7 +188,7 @@ struct ArrivalArgs {
     /// bursty: mean duration of the time between bursts, in mean gaps
     #[arg(long, default_value = "180", value_name = "GAPS", value_parser = gaps)]
     quiet_gaps: f64,
-    /// Number of spikes: groups that arrive at once, with any arrivals
+    /// Number of spikes: groups that arrive at once, in addition to --arrivals
     #[arg(long, value_name = "N", requires = "spike_invocations", value_parser = clap::value_parser!(u32).range(1..))]
     spikes: Option<u32>,
     /// Number of invocations in each spike, taken from --invocations
@@ -195,16 +198,16 @@ struct ArrivalArgs {
 
 #[derive(Debug, Args)]
 struct FunctionArgs {
-    /// Number of functions, each with a typical duration of its own (1 to
-    /// 100000); by default a function is a class of durations
+    /// Number of functions, each with its own typical duration (1 to 100000);
+    /// default: each class of durations is a function
     #[arg(long, value_name = "F", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_FUNCTIONS)))]
     functions: Option<u32>,
-    /// zipf:S (share of the k-th ~ 1 / k^S), skewed (one has 90 %, by default 49
-    /// others the rest) or uniform
+    /// zipf:S (share of the k-th ~ 1 / k^S), skewed (one function has 90 %, the
+    /// others, 49 by default, have the rest) or uniform
     #[arg(long, value_name = "HOW", value_parser = popularity)]
     popularity: Option<Popularity>,
-    /// Coefficient of variation within a function (0 to 10); by default 1,
-    /// about Azure's
+    /// Coefficient of variation within a function (0 to 10); default: 1, which
+    /// is about Azure's
     #[arg(long, value_name = "CV", value_parser = cv)]
     within_cv: Option<f64>,
 }
@@ -214,25 +217,25 @@ struct IoArgs {
     /// Share of the invocations that block (0 to 1; the SFS paper has 0.75)
     #[arg(long, default_value = "0", value_name = "P", value_parser = share)]
     io_share: f64,
-    /// Shortest and longest total time that one blocks, in milliseconds
+    /// Minimum and maximum total time blocked, in milliseconds
     #[arg(long, default_value = "10..100", value_name = "LOW..HIGH", value_parser = range_ms)]
     io_ms: (f64, f64),
-    /// When it blocks
+    /// When an invocation blocks
     #[arg(long, default_value = "start", value_name = "WHEN")]
     io_at: IoAt,
     /// Class LS for functions with a mean service time up to this many
-    /// microseconds, LD for the others; by default no class
+    /// microseconds, LD for the others; default: no class
     #[arg(long, value_name = "US")]
     class_split_us: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 struct KindArgs {
-    /// What functions compute: one kind, or several separated by commas, which they
-    /// take in turn; by default `run` decides
+    /// Kind of work of functions: one, or several separated by commas that
+    /// functions use in turn; default: `run` decides
     #[arg(long, value_parser = kind::<Work>(), value_delimiter = ',', value_name = "KIND")]
     work: Vec<Work>,
-    /// What functions block in, in the same form
+    /// Kind of blocking of functions, in the same form
     #[arg(long, value_parser = kind::<Blocking>(), value_delimiter = ',', value_name = "KIND")]
     io_kind: Vec<Blocking>,
 }
@@ -281,10 +284,10 @@ impl ClassesArgs {
     fn write(&self) -> Result<()> {
         let common = &self.sample.common;
         if common.io.class_split_us.is_some() {
-            bail!("classes has classes of its own and takes no --class-split-us");
+            bail!("classes has its own classes and takes no --class-split-us");
         }
         if common.functions.count()?.is_some() {
-            bail!("classes has functions of its own and takes no --functions or --popularity");
+            bail!("classes has its own functions and takes no --functions or --popularity");
         }
         let scale = common.scale;
         let mix = match &self.file {
@@ -308,7 +311,7 @@ impl Common {
         self.write_with(&*self.durations(distribution)?, None)
     }
 
-    /// Writes the trace, scaled to a mean service time of `mean_ms` if that is given.
+    /// Writes the trace, scaled to a mean service time of `mean_ms` if given.
     fn write_with(&self, durations: &dyn Durations, mean_ms: Option<f64>) -> Result<()> {
         let workload = Workload {
             durations,
@@ -331,7 +334,7 @@ impl Common {
         Ok(())
     }
 
-    /// The durations and the functions that have them.
+    /// The durations, and their functions.
     fn durations(&self, distribution: Distribution) -> Result<Box<dyn Durations>> {
         let scale = self.scale;
         let Some(count) = self.functions.count()? else {
@@ -377,7 +380,7 @@ impl ArrivalArgs {
 }
 
 impl FunctionArgs {
-    /// How many functions there are, if they are not classes of durations.
+    /// The number of functions, unless they are classes of durations.
     fn count(&self) -> Result<Option<u32>> {
         match (self.functions, self.popularity) {
             (Some(1), Some(Popularity::Skewed)) => {

@@ -1,4 +1,4 @@
-//! `faasbench run`'s options about what serves the invocations.
+//! Options of `faasbench run` for sandboxes.
 
 use super::choices::CgroupLayout;
 use anyhow::{bail, Result};
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use faas_replay::cgroup::Limits;
 use faas_replay::setup::{Sandboxes, Warm};
 
-/// `cpu.weight` of a cgroup unless another is asked for: the kernel's default.
+/// Default `cpu.weight` of a cgroup: the kernel's.
 const WEIGHT: u32 = 100;
 
 #[derive(Debug, Args)]
@@ -14,21 +14,22 @@ pub(super) struct SandboxArgs {
     /// What serves the invocations
     #[arg(long, value_enum, default_value_t = Kind::Process, value_name = "KIND")]
     sandbox: Kind,
-    /// warm, cgroup: number of sandboxes of each function that are started before the
-    /// replay, at most as many as it has invocations; by default the number of CPUs
+    /// warm, cgroup: number of sandboxes per function that are started before
+    /// the replay, at most its number of invocations; default: the number of
+    /// CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     prestart: Option<u32>,
     /// warm, cgroup: what serves a request
     #[arg(long, value_enum, value_name = "HOW")]
     handler: Option<Handler>,
-    /// cgroup: cpu.weight of each sandbox (1 to 10000); by default 100
+    /// cgroup: cpu.weight of each sandbox (1 to 10000); default: 100
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cgroup_weight: Option<u32>,
-    /// cgroup: most CPU time of each sandbox, in per cent of one CPU (1 to 409600); by
-    /// default no limit
+    /// cgroup: CPU limit of each sandbox, in per cent of one CPU (1 to 409600);
+    /// default: none
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=409_600))]
     cgroup_quota: Option<u32>,
-    /// cgroup: layout of the sandboxes' cgroups; by default flat
+    /// cgroup: layout of the sandboxes' cgroups; default: flat
     #[arg(long, value_enum, value_name = "HOW")]
     cgroup_layout: Option<CgroupLayout>,
 }
@@ -36,12 +37,12 @@ pub(super) struct SandboxArgs {
 /// What serves invocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// A process for each, forked at its arrival
+    /// A process per invocation, forked at its arrival
     Process,
-    /// A pool of processes for each function that accept requests on a socket;
-    /// another is started when all are busy
+    /// A pool of processes per function that accept requests on a socket;
+    /// another one is started when all are busy
     Warm,
-    /// As warm, each process in a cgroup of its own below ROOT/faasbench
+    /// As warm, with each process in its own cgroup below ROOT/faasbench
     Cgroup,
 }
 

@@ -2,14 +2,13 @@
 
 use serde::Deserialize;
 
-/// Most headers that an answer may have.
+/// Maximum number of headers of an answer.
 const MAX_HEADERS: usize = 64;
 
-/// Longest answer in bytes; a benchmark's handlers answer briefly.
+/// Maximum length of an answer in bytes; handlers of benchmarks answer briefly.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The handler's measurements in the body of an answer; fields that are not in it
-/// are 0.
+/// The handler's measurements in the body of an answer; missing fields are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Measures {
@@ -17,9 +16,9 @@ pub struct Measures {
     pub start_ns: u64,
     /// CPU time of the handler in microseconds.
     pub cpu_us: u64,
-    /// How often it blocked.
+    /// Number of times it blocked.
     pub voluntary: u64,
-    /// How often it was preempted.
+    /// Number of times it was preempted.
     pub involuntary: u64,
 }
 
@@ -45,8 +44,8 @@ pub enum Reading {
 
 /// Parses the bytes received so far; `ended`: no more will come.
 ///
-/// An answer ends after its `content-length`, else with the connection. A chunked
-/// body is not decoded, so it is not read.
+/// An answer ends after its `content-length`, otherwise with the connection.
+/// Chunked bodies are not supported.
 pub fn read(bytes: &[u8], ended: bool) -> Reading {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_broken() {
+    fn invalid_answers_are_broken() {
         for bytes in [
             &b"\x00\x01"[..],
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",

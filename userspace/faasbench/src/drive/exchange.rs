@@ -1,4 +1,4 @@
-//! One request and its answer, on a connection of its own that never blocks.
+//! One request and its answer, on its own non-blocking connection.
 
 use super::answer::{read, Answer, Reading};
 use nix::errno::Errno;
@@ -21,7 +21,7 @@ pub enum Progress {
     Failed(Errno),
 }
 
-/// A request that is not answered yet.
+/// A request that is not yet answered.
 #[derive(Debug)]
 pub struct Exchange {
     stream: TcpStream,
@@ -63,8 +63,8 @@ impl Exchange {
         self.stream.as_fd()
     }
 
-    /// Does what can be done without waiting. To be called again only when the
-    /// connection is ready for what it wants.
+    /// Does what is possible without waiting. Call it again only when the
+    /// connection is ready for the requested events.
     pub fn advance(&mut self) -> Progress {
         match self.step() {
             Ok(progress) => progress,
@@ -106,8 +106,8 @@ impl Exchange {
     }
 }
 
-/// Whether it only has to wait. A connection that is still being made says
-/// "not connected" to the first write.
+/// Whether it only has to wait. A connection in progress returns "not
+/// connected" to the first write.
 fn waits(error: &io::Error) -> bool {
     matches!(
         error.kind(),

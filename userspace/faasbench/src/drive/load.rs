@@ -14,9 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// A request to send.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// When, in nanoseconds since the origin. Requests are in this order.
+    /// When to send it, in nanoseconds since the origin. Requests are sorted by
+    /// this.
     pub at_ns: u64,
-    /// Where to.
+    /// Its target.
     pub place: &'a Place,
     /// Its body.
     pub body: String,
@@ -41,9 +42,9 @@ struct Flight {
     wants: PollFlags,
 }
 
-/// Sends all `requests`, counting from `origin_ns`, and returns their outcomes.
+/// Sends all `requests`, relative to `origin_ns`, and returns their outcomes.
 /// Requests that are unanswered `patience_ns` after the last was sent fail with
-/// ETIMEDOUT. `over` counts those that are over.
+/// ETIMEDOUT. `over` counts the finished requests.
 ///
 /// # Errors
 /// If waiting for the connections fails.
@@ -80,7 +81,7 @@ impl Load<'_> {
         let bytes = request.place.request(&request.body);
         match Exchange::begin(request.place.address, bytes) {
             Ok(exchange) => {
-                // Connecting over the loopback interface is done by now.
+                // Connections over the loopback interface are complete by now.
                 let flight = Flight {
                     id,
                     sent_ns,
@@ -112,7 +113,7 @@ impl Load<'_> {
             Err(errno) => return Err(errno),
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
-        // From the last to the first: a finished one is replaced by the last.
+        // In reverse order: a finished one is replaced by the last.
         for at in (0..ready.len()).rev().filter(|at| ready[*at]) {
             self.serve(at);
         }
@@ -151,7 +152,7 @@ impl Load<'_> {
     }
 }
 
-/// The body of a request: what the handler has to do.
+/// The body of a request: the work of the handler.
 pub fn body(phases: &[Phase]) -> String {
     let phases: Vec<String> = phases.iter().map(Phase::to_string).collect();
     format!("{{\"phases\":\"{}\"}}", phases.join(";"))

@@ -1,11 +1,11 @@
-//! Drive: every invocation a request to a platform that is running already,
-//! sent over HTTP at its arrival.
+//! Drive: each invocation is an HTTP request to a running platform, sent at its
+//! arrival.
 //!
 //! A thread with real-time priority sends and receives, so that no scheduler
 //! under test can delay an arrival or the end of a turnaround. Each request has
-//! a connection of its own, and tells the function's handler in JSON what to do:
-//! `{"phases":"io:20000;cpu:150000"}`. The handler may answer with what it has
-//! measured, see [`answer::Measures`].
+//! its own connection, and tells the function's handler in JSON what to do:
+//! `{"phases":"io:20000;cpu:150000"}`. The handler may answer with its
+//! measurements, see [`answer::Measures`].
 
 pub mod answer;
 pub mod exchange;
@@ -30,18 +30,18 @@ use target::{Places, Target};
 /// Time from the start of the load to the first arrival.
 const LEAD_NS: u64 = 100_000_000;
 
-/// What to drive.
+/// The parameters of a drive.
 #[derive(Debug, Clone)]
 pub struct Drive {
     /// Trace, scheduler and output.
     pub run: Run,
-    /// Where the requests go.
+    /// The targets of the requests.
     pub targets: Vec<Target>,
-    /// Requests to each target at the same time before the scheduler is loaded.
+    /// Concurrent requests to each target before the scheduler is loaded.
     pub warm_up: u32,
-    /// How long a target may take to answer these.
+    /// Maximum time until a target answers these.
     pub ready: Duration,
-    /// How long to wait for answers after the last arrival.
+    /// Maximum wait for answers after the last arrival.
     pub patience: Duration,
 }
 
@@ -99,14 +99,15 @@ impl Drive {
         };
         let sent = std::thread::scope(|scope| {
             let thread = scope.spawn(work);
-            // Do not disturb the measurement by wake-ups if the progress is not shown.
+            // Without a visible progress bar, do not disturb the measurement by
+            // wake-ups.
             while progress.is_watched() && !thread.is_finished() {
                 progress.at(over.load(Relaxed));
                 std::thread::sleep(Duration::from_millis(200));
             }
             thread.join()
         });
-        sent.map_err(|_| anyhow!("the thread that sends the requests has failed"))?
+        sent.map_err(|_| anyhow!("the sending thread has failed"))?
             .context("cannot send the requests")
     }
 }
@@ -129,7 +130,7 @@ fn records(trace: &Trace, origin_ns: u64, outcomes: &[Outcome]) -> Vec<Record> {
 }
 
 /// The record of invocation `id`. It starts at the handler's time if that is
-/// plausible, else when its request was sent.
+/// plausible, otherwise when its request was sent.
 fn record(id: usize, invocation: &Invocation, origin_ns: u64, outcome: &Outcome) -> Record {
     let since = |ns: u64| ns.saturating_sub(origin_ns) / 1000;
     let measures = outcome.answer.ok().and_then(|answer| answer.measures);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_what_handler_and_driver_measured() {
+    fn a_record_has_the_measurements_of_handler_and_driver() {
         let record = row(outcome(1_012_000, Ok(200)));
         assert_eq!(record.completed(), Some((12, 40)));
         assert_eq!((record.cpu_us, record.service_us), (20, 20));
@@ -200,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_start_of_another_clock_is_not_believed() {
+    fn a_start_on_another_clock_is_ignored() {
         for start_ns in [0, 1_004_999, 1_040_001] {
             assert_eq!(row(outcome(start_ns, Ok(204))).start_us, Some(5));
         }
     }
 
     #[test]
-    fn requests_that_fail_say_how() {
+    fn failed_requests_say_why() {
         assert_eq!(row(outcome(0, Ok(503))).exit, Exit::Http(503));
         let refused = row(outcome(0, Err(Errno::ECONNREFUSED)));
         assert_eq!((refused.exit, refused.end_us), (Exit::Net(111), None));

@@ -1,13 +1,14 @@
-//! Where the requests for a function go.
+//! The targets of requests.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
-/// What stands for the function's name in the URL of all functions.
+/// Placeholder for the function's name in a URL for all functions.
 const PLACEHOLDER: &str = "{function}";
 
-/// One `--target`: a URL, for one function or for all that have none of their own.
+/// One `--target`: a URL, for one function or for all functions without their
+/// own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     function: Option<String>,
@@ -49,17 +50,17 @@ impl FromStr for Target {
     }
 }
 
-/// A place that requests can be sent to.
+/// A destination of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where to connect to.
+    /// The address to connect to.
     pub address: SocketAddr,
-    /// The request up to and with the `Host` header.
+    /// The request up to and including the `Host` header.
     head: String,
 }
 
 impl Place {
-    /// The request with this body, which is JSON, on a connection of its own.
+    /// The request with this JSON body, on its own connection.
     pub fn request(&self, body: &str) -> Vec<u8> {
         let length = body.len();
         format!(
@@ -76,8 +77,8 @@ impl Place {
 pub struct Places(HashMap<String, Place>);
 
 impl Places {
-    /// Finds the place of each of `functions`: its own target, else the one for
-    /// all, in whose path `{function}` stands for its name.
+    /// Finds the place of each of `functions`: its own target, otherwise the
+    /// one for all, with `{function}` in the path replaced by its name.
     ///
     /// # Errors
     /// If a function has no target, or two.
@@ -103,9 +104,9 @@ impl Places {
             if places.contains_key(function) {
                 continue;
             }
-            let target = of(Some(function)).or_else(|| of(None)).ok_or_else(|| {
-                format!("there is no --target for the function {function} of the trace")
-            })?;
+            let target = of(Some(function))
+                .or_else(|| of(None))
+                .ok_or_else(|| format!("no --target for the function {function} of the trace"))?;
             let path = target.path.replace(PLACEHOLDER, function);
             let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n", target.authority);
             let address = target.address;
@@ -114,7 +115,7 @@ impl Places {
         Ok(Self(places))
     }
 
-    /// The place of `function`, which must be one of those that were asked for.
+    /// The place of `function`, one of those passed to [`find`](Self::find).
     pub fn of(&self, function: &str) -> &Place {
         &self.0[function]
     }
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_target_is_said() {
+    fn invalid_targets_are_explained() {
         let cases = [
             ("ftp://x", "want [FUNCTION=]http://HOST:PORT/PATH"),
             ("http://127.0.0.1", "want HOST:PORT"),
@@ -172,10 +173,7 @@ mod tests {
             assert!(said.contains(message), "{text}: {said}");
         }
         let missing = places(&["f=http://127.0.0.1:1"], &["g"]).unwrap_err();
-        assert_eq!(
-            missing,
-            "there is no --target for the function g of the trace"
-        );
+        assert_eq!(missing, "no --target for the function g of the trace");
         let twice = places(&["http://127.0.0.1:1", "http://127.0.0.1:2"], &["g"]).unwrap_err();
         assert_eq!(twice, "there are two targets for all functions");
     }

@@ -8,15 +8,15 @@ use faas_replay::clock::monotonic_ns;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// How long a handler blocks in the warm-up, in microseconds, so that the next
-/// request goes to another worker.
+/// Time for which a handler blocks in the warm-up, in microseconds, so that the
+/// next request goes to another worker.
 const BLOCK_US: u64 = 300_000;
 
-/// Time between two attempts at a target that is not ready.
+/// Time between two attempts to reach a target that is not ready.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Sends `count` requests to each place at the same time, again where they
-/// fail, until all are answered.
+/// Sends `count` concurrent requests to each place, and repeats those that fail
+/// until all are answered.
 ///
 /// # Errors
 /// If that takes longer than `ready`.

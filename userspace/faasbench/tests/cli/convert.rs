@@ -41,8 +41,8 @@ fn azures_files_are_joined_and_stretched_to_a_load() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     for part in [
-        "d.csv:4: `x` is no number of milliseconds, skipped",
-        "i.csv:4: there are no durations of this function, skipped",
+        "d.csv:4: `x` is not a number of milliseconds, skipped",
+        "i.csv:4: this function has no durations, skipped",
         "130 of 130 invocations converted, of 2 functions; rows skipped: 1 of invocations, 1 of durations; \
          without durations: 3 invocations; without invocations: 0 functions",
         "offered load 0.900 on 2 CPUs",
@@ -62,7 +62,7 @@ fn azures_files_are_joined_and_stretched_to_a_load() {
 }
 
 #[test]
-fn what_is_converted_is_cut_and_scaled() {
+fn conversions_are_cut_and_scaled() {
     let place = Place::new();
     let list: String = (0..9)
         .map(|n| format!("f f.py 20 {} {n}\n", 5 * n))

@@ -67,7 +67,7 @@ fn bad_input_is_named_and_nothing_is_written() {
         ),
         (
             format!("{gen} 4 --arrivals replay:zero.txt"),
-            "zero.txt: there is no time between its arrivals",
+            "zero.txt: all its arrivals are at the same time",
         ),
         (
             format!("{gen} 4 --popularity zipf:1"),
@@ -109,7 +109,7 @@ fn bad_input_is_named_and_nothing_is_written() {
         ),
         (
             "convert azure --invocations bad.csv --durations bad.csv -o t.csv".into(),
-            "bad.csv:1: there is no column HashOwner",
+            "bad.csv:1: no column HashOwner",
         ),
         (
             "convert azure --invocations bad.csv --durations bad.csv --minutes 9..8".into(),
@@ -154,7 +154,7 @@ fn bad_input_is_named_and_nothing_is_written() {
         ("report bad.csv".into(), "bad.csv is not JSON"),
         (
             "report bad.csv --out file/x".into(),
-            "cannot make the folder file/x",
+            "cannot create the folder file/x",
         ),
         ("".into(), "Usage: faasbench <COMMAND>"),
     ];
@@ -167,7 +167,7 @@ fn bad_input_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_is_measured() {
+fn invalid_runs_are_refused_before_measuring() {
     let place = Place::new();
     place.write("t.csv", TINY);
     place.write("file", "");
@@ -175,7 +175,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_measured() {
     let cases = [
         (
             format!("{run} --cpus 1 --scheduler scx_none"),
-            "there is no scheduler `scx_none`",
+            "unknown scheduler `scx_none`",
         ),
         (
             format!("{run} --cpus 1 --scheduler fifo --scheduler-args --x"),
@@ -210,7 +210,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn what_cannot_be_measured_here_is_refused() {
+fn runs_that_this_machine_cannot_measure_are_refused() {
     if !can_measure() {
         skip!(CANNOT_MEASURE);
     }
@@ -220,6 +220,6 @@ fn what_cannot_be_measured_here_is_refused() {
     let said = place.fail("run --trace t.csv --out out --cpus 4096 --scheduler eevdf");
     assert!(said.contains("--cpus is 4096, but only"), "{said}");
     let said = place.fail("run --trace t.csv --out file --cpus 1 --scheduler eevdf");
-    assert!(said.contains("cannot make the folder file"), "{said}");
+    assert!(said.contains("cannot create the folder file"), "{said}");
     assert_eq!(place.names(Path::new("")), ["file", "t.csv"]);
 }

@@ -43,7 +43,7 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
     assert!(place.read("out/report.html").contains("</html>"));
 }
 
-/// Checks what is sure on any machine, however busy.
+/// Checks properties that hold on any machine, however busy.
 pub fn check_result(place: &Place, name: &str, forked: bool) {
     let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
     let file = format!("out/{name}.csv");
@@ -101,7 +101,7 @@ fn a_scheduler_that_does_not_load_is_a_result_too() {
 }
 
 #[test]
-fn a_lost_machine_is_a_row_that_says_so() {
+fn a_lost_machine_is_reported_as_such() {
     let place = Place::new();
     place.write("t.csv", TINY);
     let common = "--trace t.csv --cpus 1 --kernel k --accel icount";

@@ -162,7 +162,7 @@ fn cgroups_limit_their_sandboxes_and_are_gone_afterwards() {
         assert!(summary.contains("\"cpu_weight\": 300"), "{summary}");
         assert!(!base.exists());
     }
-    // Killed in its midst.
+    // Killed in the middle of the run.
     place.write("t.csv", "arrival_us,function,phases\n0,f,io:600000000\n");
     let mut killed = Command::new(env!("CARGO_BIN_EXE_faasbench"))
         .args(run.split_whitespace())
@@ -171,7 +171,7 @@ fn cgroups_limit_their_sandboxes_and_are_gone_afterwards() {
         .unwrap();
     assert!(within_seconds(20, || base.join("f-0").exists()));
     let said = place.fail(&run.replace("--out out", "--out other"));
-    assert!(said.contains("is another replay under way?"), "{said}");
+    assert!(said.contains("is another replay running?"), "{said}");
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(within_seconds(20, || !base.exists()));

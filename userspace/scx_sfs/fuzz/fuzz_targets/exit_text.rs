@@ -1,4 +1,4 @@
-//! Any words and any dump of the kernel's about the end of a scheduler.
+//! Any text and any dump of the kernel about the end of a scheduler.
 
 #![no_main]
 

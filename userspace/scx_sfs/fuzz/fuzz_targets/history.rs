@@ -1,4 +1,4 @@
-//! Any file in place of the one that loaders leave for the next one.
+//! Any content of the history file.
 
 #![no_main]
 

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    // The last line is what the one variable has that is an option, too.
+    // The last line is the value of the one option that is also a variable.
     let variable = bytes
         .rsplit(|byte| *byte == b'\n')
         .next()

@@ -55,7 +55,7 @@ fn times_since_the_last_line(times: u64) -> String {
     if times < 2 {
         return String::new();
     }
-    format!(", the last of {times} times since the line before")
+    format!(", the last of {times} times since the previous line")
 }
 
 fn monotonic_ns() -> u64 {

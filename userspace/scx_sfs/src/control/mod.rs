@@ -162,7 +162,7 @@ impl<'object> Control<'object> {
             service::stopping();
         }
         if let Err(error) = self.learn_rest() {
-            warn!("the last invocations are not learned from: {error:#}");
+            warn!("cannot learn from the last invocations: {error:#}");
         }
         let exit = self.kernel.unload();
         // Only after unloading, since a disk may hang.
@@ -261,7 +261,7 @@ impl<'object> Control<'object> {
         let timeout = match self.longest_wait() {
             // Rounded up: a poll of 0 ms just before the time would spin.
             Some(left) => PollTimeout::try_from(left + Duration::from_micros(999))
-                .context("cannot wait for so long")?,
+                .context("the wait is too long")?,
             None => PollTimeout::NONE,
         };
         match poll(&mut fds, timeout) {
@@ -280,7 +280,7 @@ impl<'object> Control<'object> {
         let mut apply = |batch: &[KernelHint]| self.kernel.apply_hints(batch);
         let taken = Clock::read().and_then(|clock| hints.drain(clock, &mut apply));
         if let Err(error) = taken {
-            warn!("{error:#}; no more hints are taken until the next start");
+            warn!("{error:#}; no more hints are accepted until the next start");
         }
     }
 

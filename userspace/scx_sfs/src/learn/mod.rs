@@ -104,7 +104,7 @@ impl Learning {
         self.given_up = true;
         self.round = None;
         warn!(
-            "{error:#}: functions are not ranked any more, but scheduled as with --policy sfs \
+            "{error:#}: functions are no longer ranked, but scheduled as with --policy sfs \
              until the next start"
         );
     }
@@ -152,7 +152,7 @@ impl Learning {
             }
         }
         if self.learner.is_ready() && !was_ready {
-            info!("functions are ranked by what was learned from now on");
+            info!("functions are now ranked by their learned service times");
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Learning {
     fn complain(&mut self, error: &anyhow::Error) {
         if !self.complained {
             self.complained = true;
-            warn!("{error:#}: functions that this happens to keep the rank that they had");
+            warn!("{error:#}: such functions keep their previous rank");
         }
     }
 
@@ -214,7 +214,7 @@ fn fresh() -> Learner {
 
 fn start_saver(file: PathBuf) -> Option<Saver> {
     let started = Saver::start(file);
-    let failed = |error: &io::Error| warn!("what is learned cannot be saved: {error}");
+    let failed = |error: &io::Error| warn!("cannot save what is learned: {error}");
     started.inspect_err(failed).ok()
 }
 
@@ -223,14 +223,20 @@ fn restore(file: &Path) -> Learner {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return fresh(),
         Err(error) => {
-            warn!("cannot read {}: {error}; learning afresh", file.display());
+            warn!(
+                "cannot read {}: {error}; learning from scratch",
+                file.display()
+            );
             return fresh();
         }
     };
     match Learner::decode(LearnConfig::default(), &bytes) {
         Ok(learner) => learner,
         Err(error) => {
-            warn!("{} is of no use: {error}; learning afresh", file.display());
+            warn!(
+                "{} is unusable: {error}; learning from scratch",
+                file.display()
+            );
             fresh()
         }
     }
@@ -242,7 +248,7 @@ mod tests {
     use sfs_policy::learn::Table;
 
     #[test]
-    fn a_corrupt_state_is_no_reason_to_fail() {
+    fn a_corrupt_state_is_tolerated() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state");
         fs::write(&file, b"not a state").unwrap();
@@ -255,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_is_saved_after_a_time() {
+    fn changes_are_saved_after_a_time() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state");
         let mut learning = Learning::new(Some(file.clone()));
@@ -275,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_cannot_be_saved_is_no_reason_to_fail() {
+    fn a_state_that_cannot_be_saved_is_tolerated() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("no/such/folder");
         let (mut learning, mut half) = (Learning::new(Some(file.clone())), Half::default());
@@ -346,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_refused_ends_the_ranks() {
+    fn a_refused_table_ends_the_ranks() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
         assert!(learning.is_in_force() && half.default_table.is_some());
@@ -367,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_table_may_be_refused_as_well() {
+    fn even_the_first_table_may_be_refused() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         half.refuses_tables = true;
         learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
@@ -376,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_not_forgotten_ends_the_ranks() {
+    fn a_function_that_cannot_be_forgotten_ends_the_ranks() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         let few = LearnConfig {
             functions: 8,

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_long_is_done_seldom() {
+    fn long_operations_run_rarely() {
         let start = Instant::now();
         let ms = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::default();

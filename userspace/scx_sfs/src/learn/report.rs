@@ -1,4 +1,4 @@
-//! Reports of what was learned of functions.
+//! Reports of what was learned about functions.
 
 use std::cmp::Reverse;
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_listed_by_their_work() {
+    fn functions_are_sorted_by_work() {
         let mut learning = Learning::new(None);
         for _ in 0..3 {
             learning.learner.on_completion(1, 1_000_000);

@@ -1,5 +1,5 @@
-//! Saves the learned state to a file outside the control loop. A disk may be slow, full, or
-//! gone; overload must be answered all the same.
+//! Saves the learned state to a file outside the control loop, which must
+//! answer overload even if the disk is slow, full, or gone.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -95,7 +95,7 @@ pub fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    let name = file.file_name().context("this names no file")?;
+    let name = file.file_name().context("this path has no file name")?;
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -105,7 +105,7 @@ fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
     let mut new = name.to_owned();
     new.push(".new");
     let written = write_new(&folder, &new, write).and_then(|()| {
-        renameat(&folder, new.as_os_str(), &folder, name).context("cannot put it into its place")
+        renameat(&folder, new.as_os_str(), &folder, name).context("cannot move it into place")
     });
     written.inspect_err(|_| {
         let _ = remove(&folder, &new);
@@ -120,7 +120,7 @@ fn write_new(
     name: &OsString,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<()> {
-    let mut out = create(folder, name).context("cannot make a new file beside it")?;
+    let mut out = create(folder, name).context("cannot create a new file beside it")?;
     write(&mut out)?;
     out.sync_all()?;
     Ok(())
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_has_left_is_removed() {
+    fn leftovers_of_a_crash_are_removed() {
         let (dir, file) = bench();
         let left = dir.path().join("state.new");
         fs::write(&left, "half of it, and rather more than there will b").unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_an_error() {
+    fn a_failed_replacement_is_an_error() {
         let (dir, _) = bench();
         for wrong in [
             Path::new("/"),

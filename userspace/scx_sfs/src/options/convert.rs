@@ -20,7 +20,7 @@ impl Options {
             Some(us) => SlicePolicy::fixed(us * NS_PER_US),
             None => SlicePolicy::new(self.slice_min_us * NS_PER_US, self.slice_max_us * NS_PER_US),
         }
-        .context("--slice-min-us and --slice-max-us do not fit together")?;
+        .context("--slice-min-us and --slice-max-us contradict each other")?;
         let overload = (!self.no_overload)
             .then(|| OverloadPolicy::with_factor(self.overload_factor))
             .transpose()

@@ -46,10 +46,11 @@ const MAX_IAT_WINDOW: i64 = SFS_IAT_SLOTS as i64 / 2;
 
 /// scx_sfs: a CPU scheduler for machines that run serverless functions.
 ///
-/// A new process starts in FILTER, a global first-in-first-out queue, and is
-/// not preempted there until it has used S of CPU time. What needs more is
+/// A new process starts in FILTER, a global first-in-first-out queue, where it
+/// runs without preemption for up to S of CPU time. If it needs more, it is
 /// demoted to FAIR, which shares the rest of the machine by virtual time. S
-/// follows the arrivals: mean inter-arrival time of the last N, times CPUs.
+/// follows the arrivals: it is the mean inter-arrival time of the last N
+/// arrivals x the number of CPUs.
 #[derive(Debug, Parser)]
 #[command(name = sfs_bpf::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
           after_help = sfs_bpf::exit::HELP)]
@@ -58,30 +59,29 @@ pub struct Options {
     #[command(subcommand)]
     pub command: Option<Command>,
 
-    /// Fixed slice S in microseconds; S does not follow the arrivals
+    /// Fixed slice S in microseconds, not adapted to the arrivals
     /// [1..=60000000].
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=60_000_000),
           conflicts_with_all = ["slice_min_us", "slice_max_us", "iat_window"])]
     pub slice_us: Option<u64>,
 
-    /// Least S in microseconds [1..=60000000].
+    /// Minimum S in microseconds [1..=60000000].
     #[arg(long, value_name = "US", default_value_t = defaults::SLICE_MIN_NS / NS_PER_US,
           value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     pub slice_min_us: u64,
 
-    /// Greatest S in microseconds [1..=60000000].
+    /// Maximum S in microseconds [1..=60000000].
     #[arg(long, value_name = "US", default_value_t = defaults::SLICE_MAX_NS / NS_PER_US,
           value_parser = clap::value_parser!(u64).range(1..=60_000_000))]
     pub slice_max_us: u64,
 
-    /// N: arrivals that S is computed from, and after which it is computed
-    /// anew [2..=8192].
+    /// N: S is computed after every N arrivals, from those N [2..=8192].
     #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_IAT_WINDOW,
           value_parser = clap::value_parser!(u32).range(2..=MAX_IAT_WINDOW))]
     pub iat_window: u32,
 
-    /// O: overload begins when an invocation has waited O x S in FILTER, and is
-    /// over when a new one would wait a third of that [0.1..=1000].
+    /// O: overload begins when an invocation has waited O x S in FILTER, and
+    /// ends when a new one would wait a third of that [0.1..=1000].
     #[arg(long, value_name = "O", default_value_t = defaults::OVERLOAD_FACTOR,
           value_parser = parse_overload_factor, conflicts_with = "no_overload")]
     pub overload_factor: f64,
@@ -95,15 +95,15 @@ pub struct Options {
           value_parser = clap::value_parser!(u64).range(1000..=100_000))]
     pub fair_slice_us: u64,
 
-    /// Longest wait of FAIR's head in milliseconds, whatever FILTER does
+    /// Maximum wait of the head of FAIR in milliseconds, regardless of FILTER
     /// [10..=10000].
     #[arg(long, value_name = "MS", default_value_t = u64::from(SFS_DEFAULT_FAIR_MAX_WAIT_NS) / NS_PER_MS,
           value_parser = clap::value_parser!(u64).range(10..=MAX_FAIR_WAIT_MS))]
     pub fair_max_wait_ms: u64,
 
-    /// How many queues FILTER is split into, by last-level cache [auto, 1..=64]; auto: one
-    /// up to 64 CPUs. Never more than CPUs. Across queues the order of arrival holds within 2 ms and a few
-    /// dispatches.
+    /// Number of queues that FILTER is split into, by last-level cache [auto,
+    /// 1..=64]; at most one per CPU. auto: one queue for up to 64 CPUs. Between
+    /// queues the order of arrival holds within 2 ms and a few dispatches.
     #[arg(long, value_name = "N", default_value = "auto")]
     pub filter_shards: Shards,
 
@@ -111,19 +111,19 @@ pub struct Options {
     #[arg(long, value_enum, default_value = "sfs")]
     pub policy: Policy,
 
-    /// With --policy learned: where what has been learned is kept, saved once a minute and
-    /// at the end; without it, each start learns afresh.
+    /// With --policy learned: file for the learned state, saved once a minute
+    /// and at exit; without it, each start learns from scratch.
     #[arg(long, value_name = "FILE")]
     pub learn_state: Option<PathBuf>,
 
-    /// With --policy learned: what comes later goes before an invocation no more once
-    /// equal sharing would have given it X times what its completion was expected to
-    /// cost [1..=100]. More is better on average, and worse for the slowest.
+    /// With --policy learned: an invocation waits for later ones until equal
+    /// sharing would have given it X times the expected cost of its completion
+    /// [1..=100]. A larger X improves the mean, and delays the slowest.
     #[arg(long, value_name = "X", default_value_t = f64::from(SFS_DEFAULT_AGEING_TENTHS) / 10.0,
           value_parser = parse_ageing)]
     pub ageing: f64,
 
-    /// What shares one credit.
+    /// Tasks that share one credit.
     #[arg(
         long,
         value_enum,
@@ -132,8 +132,8 @@ pub struct Options {
     )]
     pub unit: Unit,
 
-    /// What begins an invocation; several, separated by commas. Two kinds that
-    /// see the same invocation count it once.
+    /// Events that begin an invocation, separated by commas. Two events of the
+    /// same invocation count once.
     #[arg(
         long,
         value_enum,
@@ -144,44 +144,44 @@ pub struct Options {
     )]
     pub boundary: Vec<Boundary>,
 
-    /// With --boundary idle: a unit that has slept for so many milliseconds begins a new
-    /// invocation [1..=3600000].
+    /// With --boundary idle: minimum sleep of a unit, in milliseconds, before a
+    /// wake-up begins an invocation [1..=3600000].
     #[arg(long, value_name = "MS", default_value_t = u64::from(SFS_DEFAULT_IDLE_BOUNDARY_NS) / NS_PER_MS,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub idle_boundary_ms: u64,
 
-    /// With --boundary receive: the port that the connection must lead to, such as
-    /// that of the runtime API; 0: any connection, Unix sockets too.
+    /// With --boundary receive: remote port of the connections that count, such
+    /// as that of the runtime API; 0: all connections, including Unix sockets.
     #[arg(long, value_name = "PORT", default_value = "0")]
     pub receive_port: u16,
 
-    /// Functions are what runs in this cgroup and below, a path below
-    /// /sys/fs/cgroup in which each name may be a pattern, as
+    /// Tasks in this cgroup and below are functions. It is a path below
+    /// /sys/fs/cgroup in which each name may be a pattern, such as
     /// kubepods.slice/*/*/cri-containerd-*.scope; may be repeated. Without it,
-    /// every process started after the scheduler is one, or under one before it.
+    /// every process started while scx_sfs was loaded is a function.
     #[arg(long, value_name = "PATH", value_parser = SandboxPattern::parse)]
     pub cgroup: Vec<SandboxPattern>,
 
-    /// With --cgroup: most sandboxes at a time; what runs in those beyond that is no
-    /// function until others are gone [1..=1048576].
+    /// With --cgroup: maximum number of sandboxes at a time; tasks in further
+    /// ones are not functions until others are gone [1..=1048576].
     #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_MAX_SANDBOXES, requires = "cgroup",
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub max_sandboxes: u32,
 
-    /// Most cgroups at a time that have a weight and a quota (those with the CPU
-    /// controller). Beyond that mkdir fails: nobody would keep the quota of another
-    /// [64..=1048576].
+    /// Maximum number of cgroups with a weight and a quota at a time (those
+    /// with the CPU controller). Beyond it mkdir fails, since the quota of a
+    /// further cgroup would not be enforced [64..=1048576].
     #[arg(long, value_name = "N", default_value_t = SFS_DEFAULT_MAX_GROUPS,
           value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     pub max_cgroups: u32,
 
-    /// Schedule also where nobody keeps quotas: on a kernel that tells a scheduler of none
-    /// (before 6.17), though a cgroup has one (cpu.max).
+    /// Schedule even if a cgroup has a quota (cpu.max) that is not enforced,
+    /// because the kernel does not report quotas to a scheduler (before 6.17).
     #[arg(long)]
     pub ignore_quotas: bool,
 
-    /// What tells one function from another where no hint names it; by default
-    /// cgroup with --cgroup, else comm.
+    /// How functions are told apart if no hint names them; default: cgroup with
+    /// --cgroup, otherwise comm.
     #[arg(long, value_enum, value_name = "BY",
           requires_ifs([("cgroup", "cgroup"), ("parent", "cgroup")]))]
     pub identity: Option<Identity>,
@@ -195,8 +195,8 @@ pub struct Options {
     #[arg(long, value_name = "SEC", value_parser = parse_interval, conflicts_with = "monitor")]
     pub stats: Option<Duration>,
 
-    /// Print the statistics of a running scx_sfs every SEC seconds; schedule
-    /// nothing.
+    /// Print the statistics of a running scx_sfs every SEC seconds, without
+    /// scheduling.
     #[arg(long, value_name = "SEC", value_parser = parse_interval)]
     pub monitor: Option<Duration>,
 
@@ -204,21 +204,21 @@ pub struct Options {
     #[arg(long)]
     pub help_stats: bool,
 
-    /// Length of the kernel's debug dump on an error exit, in bytes; 0: the
+    /// Length of the kernel's debug dump after an error, in bytes; 0: the
     /// kernel's default.
     #[arg(long, value_name = "BYTES", default_value = "0")]
     pub exit_dump_len: u32,
 
-    /// Say more, libbpf's messages included.
+    /// Log more, including libbpf's messages.
     #[arg(short = 'v', long)]
     pub verbose: bool,
 
-    /// Log S and the mode at the start and at each change, with the monotonic
-    /// clock's time, for programs to read.
+    /// Log S and the mode at the start and at each change, with the time of the
+    /// monotonic clock, for programs to read.
     #[arg(long, env = "SCX_SFS_LOG_SLICE")]
     pub log_slice: bool,
 
-    /// Have the kernel half log each demotion and mode switch to
+    /// Make the kernel half log each demotion and mode switch to
     /// /sys/kernel/tracing/trace_pipe.
     #[arg(short = 'd', long)]
     pub debug: bool,
@@ -240,16 +240,17 @@ pub struct Options {
     pub libbpf: LibbpfOpts,
 }
 
-/// What else the program can do.
+/// Other commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
-    /// List the functions that a running scx_sfs has learned of: how often each has
-    /// completed, its service times, the rank of a new invocation (lower is earlier),
-    /// and its share of all work.
+    /// List the functions that a running scx_sfs has learned: number of
+    /// completions, service times, rank of a new invocation (lower is earlier),
+    /// and share of all work.
     Functions {
-        /// Most that are shown, those with most work first [1..=1000].
+        /// Maximum number of functions to list, those with the most work first
+        /// [1..=1000].
         #[arg(long, short = 'n', default_value = "50", value_name = "N",
               value_parser = clap::value_parser!(u16).range(1..=MAX_FUNCTIONS as i64))]
         count: u16,

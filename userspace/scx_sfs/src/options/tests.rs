@@ -6,7 +6,7 @@ fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
 }
 
 #[test]
-fn defaults_make_sense_together() {
+fn defaults_are_consistent() {
     let settings = parse(&[]).unwrap().settings().unwrap();
     let overload = settings.overload.unwrap();
     assert_eq!(overload.enter_ns(1_000_000), 3_000_000);
@@ -23,7 +23,7 @@ fn a_fixed_slice_is_fixed() {
 }
 
 #[test]
-fn contradictions_and_nonsense_are_refused() {
+fn contradictory_and_invalid_options_are_refused() {
     for arguments in [
         &["--slice-us", "0"][..],
         &["--slice-us", "1000", "--slice-min-us", "10"],
@@ -53,7 +53,7 @@ fn contradictions_and_nonsense_are_refused() {
         &["hint", "--to", "udp:192.0.2.1:1", "12"],
         &["--partial", "hint", "12"],
     ] {
-        assert!(parse(arguments).is_err(), "{arguments:?} was taken");
+        assert!(parse(arguments).is_err(), "{arguments:?} was accepted");
     }
 }
 
@@ -73,14 +73,14 @@ fn ageing_has_a_range() {
     let with = |ageing| parse(&["--policy", "learned", "--ageing", ageing]);
     assert!((with("1.5").unwrap().ageing - 1.5).abs() < 1e-9);
     for wrong in ["0", "0.9", "101", "nan", "much"] {
-        assert!(with(wrong).is_err(), "{wrong} was taken");
+        assert!(with(wrong).is_err(), "{wrong} was accepted");
     }
 }
 
-/// The first line of what is said of options that are refused.
+/// The first line of the error for refused options.
 fn refused(arguments: &str) -> String {
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    let error = parse(&arguments).expect_err("they were taken");
+    let error = parse(&arguments).expect_err("they were accepted");
     let said = error.to_string();
     let mut lines = said.lines().take_while(|line| !line.is_empty());
     lines.by_ref().collect::<Vec<_>>().join(" ")
@@ -159,7 +159,7 @@ fn no_option_is_ignored() {
         let names = said.contains(&format!("{option} has no effect")) && said.contains(other);
         assert!(names, "{arguments}: {said}");
     }
-    // What clap finds by itself.
+    // Conflicts that clap finds by itself.
     for (arguments, other) in [
         ("--unit cgroup", "--cgroup"),
         ("--identity cgroup", "--cgroup"),
@@ -180,7 +180,7 @@ fn no_option_is_ignored() {
 }
 
 #[test]
-fn options_that_belong_together_are_taken() {
+fn options_that_belong_together_are_accepted() {
     for arguments in [
         "--policy learned --ageing 2 --learn-state x --no-overload --filter-shards 2",
         "--policy fair --slice-us 1000",
@@ -200,12 +200,12 @@ fn options_that_belong_together_are_taken() {
 }
 
 #[test]
-fn rules_are_about_options_that_there_are() {
+fn rules_name_existing_options() {
     let command = Options::command();
     let is_there = |id: &str| command.get_arguments().any(|one| one.get_id() == id);
     let ruled = EFFECTS.iter().flat_map(|rule| rule.options);
     for id in ruled.chain(&WITH_MONITOR) {
-        assert!(is_there(id), "there is no {id}");
+        assert!(is_there(id), "{id} does not exist");
     }
 }
 

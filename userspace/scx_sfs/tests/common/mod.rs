@@ -1,4 +1,4 @@
-//! What must hold for any input; also what the fuzz targets run.
+//! Checks that hold for any input; the fuzz targets run them, too.
 
 use std::ffi::{c_char, OsString};
 use std::fs;
@@ -15,18 +15,18 @@ use sfs_statistics::FunctionReport;
 use sfs_statistics::{answers_to, Answer, Metrics, Request};
 use sfs_text::LINE_CHARS;
 
-/// What an exit with an error is at least (`scx_exit_kind` of the kernel).
+/// Minimum kind of an exit with an error (`scx_exit_kind` of the kernel).
 const ERROR: i32 = 1024;
 
-/// The longest request that the statistics take, in bytes.
+/// Maximum length of a request for statistics, in bytes.
 const MAX_REQUEST: usize = 4096;
 
 fn is_plain(text: &str) -> bool {
     !text.contains(char::is_control) && !text.contains(['\u{202e}', '\u{2028}'])
 }
 
-/// Any words of the kernel's about an end, and any dump, which NULs part: they are said in
-/// plain lines.
+/// Any text of the kernel about an end, and any dump, separated by NULs: they
+/// are printed as plain lines.
 pub fn check_exit_text(bytes: &[u8]) {
     let mut parts = bytes.splitn(3, |byte| *byte == 0);
     let mut chars = || -> Vec<c_char> {
@@ -41,7 +41,7 @@ pub fn check_exit_text(bytes: &[u8]) {
         reason: &reason,
         message: &message,
     };
-    let said = raw.into_info().report().expect_err("it is no error");
+    let said = raw.into_info().report().expect_err("it is not an error");
     let said = format!("{said:#}");
     assert!(
         is_plain(&said) && said.len() <= 4 * (2 * LINE_CHARS + 100),
@@ -57,15 +57,15 @@ pub fn check_exit_text(bytes: &[u8]) {
     }
 }
 
-/// Any requests for statistics: each is answered or refused in a line of JSON, and a request
-/// that is too long is the last one.
+/// Any requests for statistics: each is answered or refused in a line of JSON,
+/// and a request that is too long is the last one.
 pub fn check_statistics(bytes: &[u8]) {
     let said = answers_to(bytes, |what| {
         Ok(match what {
             Request::Metrics => Answer::Metrics(Box::default()),
             Request::Functions { most } => Answer::Functions(vec![hostile(); most.min(3)]),
             #[allow(unreachable_patterns)]
-            _ => anyhow::bail!("nothing is known of that"),
+            _ => anyhow::bail!("unknown"),
         })
     });
     let mut expected = 0;
@@ -100,8 +100,8 @@ fn hostile() -> FunctionReport {
     }
 }
 
-/// Any arguments, one on each line, and any line of `SCX_SFS_FLAGS`, split at blanks as
-/// systemd does: they are taken, or refused with a sentence.
+/// Any arguments, one per line, and any line of `SCX_SFS_FLAGS`, split at
+/// blanks as systemd does: they are accepted, or refused with a sentence.
 pub fn check_options(bytes: &[u8]) {
     let own = |word: &[u8]| OsString::from_vec(word.to_vec());
     check_arguments(bytes.split(|byte| *byte == b'\n').map(own).collect());
@@ -127,8 +127,8 @@ fn check_arguments(mut arguments: Vec<OsString>) {
     }
 }
 
-/// Any pattern for `--cgroup`, on the first line, and any path below it: a function's name is
-/// a part of the path.
+/// Any pattern for `--cgroup`, on the first line, and any path after it: a
+/// function's name is a part of the path.
 pub fn check_pattern(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (pattern, path) = text.split_once('\n').unwrap_or((&text, &text));
@@ -143,15 +143,15 @@ pub fn check_pattern(bytes: &[u8]) {
     }
 }
 
-/// The boot that a history has to be of.
+/// The boot id that a history must have.
 const BOOT: &str = "boot";
 
-/// Any file in place of the history that loaders leave, behind a line with the time: what it
-/// comes to is bounded, and what is written then is read again.
+/// Any history file, after a line with the time: the result is bounded, and
+/// what is then written can be read again.
 pub fn check_history(bytes: &[u8]) {
     let split = bytes.iter().position(|byte| *byte == b'\n');
     let (time, content) = split.map_or((bytes, bytes), |at| (&bytes[..at], &bytes[at + 1..]));
-    // The last value stands for no end. The clock does not come to it.
+    // The last value means no end. The clock never reaches it.
     let now: u64 = String::from_utf8_lossy(time).parse().unwrap_or(0);
     let now = now.min(u64::MAX - 1);
     let folder = tempfile::tempdir().expect("no folder");

@@ -31,10 +31,11 @@ impl KernelHalf<'_> {
         drop(self.link.take());
         self.watchers.clear();
         let info = self.exit_info()?;
-        // It panics if standard error cannot be written. Then nobody can be told.
+        // It panics if standard error cannot be written. Then nothing can be
+        // reported.
         match catch_unwind(AssertUnwindSafe(|| info.report())) {
             Ok(reported) => reported?,
-            Err(_) if self.has_failed() => bail!("cannot say why the scheduler has ended"),
+            Err(_) if self.has_failed() => bail!("cannot report why the scheduler has ended"),
             Err(_) => {}
         }
         Ok(info)

@@ -75,9 +75,9 @@ fn do_without_quotas(skel: &mut OpenBpfSkel<'_>, are_ignored: bool) {
     warn!(
         "this kernel does not tell a scheduler of cpu.max (6.17 and later do): {}",
         if are_ignored {
-            "quotas of cgroups are not kept"
+            "quotas of cgroups are not enforced"
         } else {
-            "scx_sfs leaves when a cgroup has a quota"
+            "scx_sfs exits when a cgroup has a quota"
         }
     );
     skel.struct_ops.sfs_ops_mut().cgroup_set_bandwidth = std::ptr::null_mut();
@@ -146,7 +146,7 @@ pub(super) fn explained<T>(result: Result<T>) -> Result<T> {
     match isolated_cpus() {
         Some(cpus) if result.is_err() => result.with_context(|| {
             format!(
-                "the kernel takes no sched_ext scheduler while its command line isolates \
+                "the kernel accepts no sched_ext scheduler while its command line isolates \
                  CPUs (isolcpus={cpus}): isolate them in a cpuset partition instead \
                  (cpuset.cpus.partition)"
             )

@@ -1,4 +1,4 @@
-//! Ranks: passes what was learned of functions to the kernel half.
+//! Ranks: passes what was learned about functions to the kernel half.
 
 use anyhow::{Context, Result};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags};

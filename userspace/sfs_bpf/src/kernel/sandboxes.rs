@@ -26,8 +26,8 @@ impl KernelHalf<'_> {
             .delete(&id.to_ne_bytes())
             .or_else(|error| ignore(error, ErrorKind::NotFound));
         if let Err(error) = removed {
-            // The cgroup has no tasks any more, so nobody looks it up.
-            warn!("cannot tell the kernel half that a sandbox is gone: {error}");
+            // The cgroup no longer has tasks, so nothing looks it up.
+            warn!("cannot remove a sandbox from the kernel half: {error}");
         }
         self.take_left_out();
     }

@@ -17,10 +17,10 @@ use crate::shards::Shards;
 /// How functions are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Policy {
-    /// First in, first out for S of CPU time, fair shares afterwards.
+    /// First in, first out for S of CPU time, then fair shares.
     Sfs,
-    /// By what is learned of each function's service times; as sfs until something
-    /// is known, and if it cannot be told to the kernel half.
+    /// By the learned service times of each function; as sfs until there are
+    /// enough of them, or if the kernel half rejects the ranks.
     Learned,
     /// Fair shares for all.
     Fair,
@@ -78,7 +78,7 @@ pub struct Tunables {
     pub max_sandboxes: u32,
     /// Maximum number of cgroups with a weight and a quota at a time.
     pub max_cgroups: u32,
-    /// Schedule even if nobody enforces quotas.
+    /// Schedule even if quotas are not enforced.
     pub ignore_quotas: bool,
     /// Schedule only tasks with policy SCHED_EXT.
     pub partial: bool,

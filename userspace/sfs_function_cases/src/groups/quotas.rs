@@ -105,7 +105,8 @@ pub(super) fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
     let used = groups.iter().map(Cgroup::cpu_time);
     let used = used.collect::<Result<Vec<_>>>()?;
     for group in &groups {
-        // Otherwise each would wait for quota to end, and the next would be killed only then.
+        // Otherwise each would wait for quota before it ends, and the next
+        // would be killed only then.
         group.set("cpu.max", "max")?;
         group.set("cgroup.kill", "1")?;
     }
@@ -117,19 +118,19 @@ pub(super) fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
     });
     bench.say(format_args!("each got {least:.4} to {most:.4} of a CPU"));
     // A turn is as long as a tick, four times the quota; the next periods make up for it.
-    ensure!(least > 0.005 && most < 0.013, "0.01 would be right");
+    ensure!(least > 0.005 && most < 0.013, "want 0.01");
     scheduler.finish()
 }
 
 pub(super) fn quotas_are_kept_or_nothing_is_loaded(bench: &Bench) -> Result<()> {
-    const SENTENCE: &str = "the cgroup limited has a quota (cpu.max), which scx_sfs cannot keep";
+    const SENTENCE: &str = "the cgroup limited has a quota (cpu.max), which scx_sfs cannot enforce";
     enable_cpu_controller()?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "50000 100000")?;
     let scheduler = match bench.load(ALL_FAIR) {
         Err(error) => {
             let error = format!("{error:#}");
-            ensure!(error.contains(SENTENCE), "the error is another: {error}");
+            ensure!(error.contains(SENTENCE), "it is another error: {error}");
             return leaves_when_there_is_a_quota(bench, &group, SENTENCE);
         }
         Ok(scheduler) => scheduler,
@@ -153,8 +154,8 @@ pub(super) fn quotas_are_kept_or_nothing_is_loaded(bench: &Bench) -> Result<()> 
     scheduler.finish()
 }
 
-/// Expects that the loader leaves when a group gets a quota, on a kernel that does not report
-/// quotas.
+/// Expects that the loader exits when a group gets a quota, on a kernel that
+/// does not report quotas.
 fn leaves_when_there_is_a_quota(bench: &Bench, group: &Cgroup, sentence: &str) -> Result<()> {
     let scheduler = bench.load(&format!("{ALL_FAIR} --ignore-quotas"))?;
     scheduler.finish()?;
@@ -164,7 +165,7 @@ fn leaves_when_there_is_a_quota(bench: &Bench, group: &Cgroup, sentence: &str) -
     wait_until(PATIENCE, || !scheduler.is_alive());
     let (status, log) = scheduler.wait_for_end()?;
     bench.say(format_args!("{status}"));
-    ensure!(log.contains(sentence), "the log does not say so: {log}");
+    ensure!(log.contains(sentence), "the log lacks the reason: {log}");
     ensure!(status.code() == Some(1), "{status}");
     Ok(())
 }
@@ -190,7 +191,7 @@ pub(super) fn groups_without_room_are_refused(bench: &Bench) -> Result<()> {
         "refused for another reason: {refused}"
     );
     // Existing groups still work, and a removed one makes room.
-    let last = groups.pop().context("there was no room at all")?;
+    let last = groups.pop().context("no group could be made")?;
     let hog = hogs_in(&last, 1)?;
     sleep(ms(50));
     ensure!(last.cpu_time()? > ms(20), "nothing runs in the last group");
@@ -212,9 +213,6 @@ pub(super) fn groups_without_room_are_refused(bench: &Bench) -> Result<()> {
     };
     let error = format!("{error:#}");
     bench.say(&error);
-    ensure!(
-        error.contains("give --max-cgroups a larger number"),
-        "{error}"
-    );
+    ensure!(error.contains("increase --max-cgroups"), "{error}");
     Ok(())
 }

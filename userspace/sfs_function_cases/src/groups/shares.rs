@@ -1,4 +1,5 @@
-//! What cases about groups share: hogs in groups, and the CPU time and share of a group.
+//! Shared by cases about groups: hogs in groups, and the CPU time and share of
+//! a group.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(super) fn used_in(group: &Cgroup, interval: Duration) -> Result<Duration> {
     Ok(group.cpu_time()? - before)
 }
 
-/// Expects that `part` is `percent` of `whole`, give or take `points`.
+/// Expects `part` to be `percent` of `whole`, within `points`.
 pub(super) fn expect_share(
     bench: &Bench,
     what: &str,
@@ -61,7 +62,8 @@ pub(super) fn nest(top: &str, depth: usize) -> Result<Vec<Cgroup>> {
 ///
 /// # Errors
 ///
-/// A [`Skip`]: the kernel does not report them. Or it does not load.
+/// The kernel does not report them (a [`Skip`]), or the scheduler does not
+/// load.
 pub(super) fn load_with_quotas(bench: &Bench, options: &str) -> Result<Scheduler> {
     let scheduler = bench.load(options)?;
     if scheduler.log().contains(NOT_TOLD) {

@@ -50,7 +50,8 @@ pub(super) fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
     let scheduler = load_with_quotas(bench, "--slice-us 10000")?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "1000 100000")?;
-    // They would wait for quota for 22 s with 4 CPUs, far from the end of their credit.
+    // With 4 CPUs they would wait for quota for 22 s, far from the end of their
+    // credit.
     let waiting = (0..6 * bench.cpus()).map(|_| Process::spawn_in(&group, |r| r.burn(ms(9))));
     let waiting = waiting.collect::<Result<Vec<_>>>()?;
     sleep(ms(300));
@@ -68,8 +69,9 @@ pub(super) fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// Returns the longest of 100 writes of a byte to a file. Another process, in `group`, writes
-/// the same file in pieces of 4 MiB. Each write holds the file's lock.
+/// Returns the longest of 100 writes of a byte to a file. Another process, in
+/// `group`, writes to the same file in pieces of 4 MiB. Each write holds the
+/// file's lock.
 fn longest_write_beside(group: &Cgroup) -> Result<Duration> {
     let path = std::env::temp_dir().join("contended");
     let file = File::create(&path).context("cannot make a file")?;
@@ -128,7 +130,7 @@ pub(super) fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
 pub(super) fn quota_delays_no_grace_period(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let scheduler = load_with_quotas(bench, ALL_FAIR)?;
-    // Each is held back for most of a second, ten times the period that is usual.
+    // Each is throttled for most of a second, ten times the default period.
     let groups = (0..2 * bench.cpus()).map(|number| {
         let group = Cgroup::new(&format!("held{number}"))?;
         group.set("cpu.max", "20000 1000000")?;

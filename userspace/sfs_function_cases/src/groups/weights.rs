@@ -29,9 +29,10 @@ pub(super) fn weights_share_fair(bench: &Bench) -> Result<()> {
         sleep(ms(7000));
         let used = (light.cpu_time()? - before.0, heavy.cpu_time()? - before.1);
         let what = format!("{in_heavy} hogs of weight 300 beside {in_light} of 100");
-        // 1:3 within 5 %: 75 % +- 0.95 points. On a single CPU the heavy group runs for 300 ms
-        // without a break, which exceeds its due by 72 ms more than its token bucket holds with so
-        // small an S (19 ms), and pays for that (docs/reliability.md): 71.9 to 74.0 % were seen.
+        // 1:3 within 5 %: 75 % +- 0.95 points. On a single CPU the heavy group
+        // runs for 300 ms without a break. This exceeds its due by 72 ms more
+        // than its token bucket holds with so small an S (19 ms), and the group
+        // pays for it (docs/reliability.md): 71.9 to 74.0 % were seen.
         let off = if bench.cpus() == 1 { 3.5 } else { 0.95 };
         expect_share(bench, &what, used.1, used.0 + used.1, 75.0, off)?;
         drop(hogs);

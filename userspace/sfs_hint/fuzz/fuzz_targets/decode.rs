@@ -1,4 +1,5 @@
-//! Any datagram: it is read or refused, and what was read can be written again.
+//! Any datagram is either read or refused, and what was read can be written
+//! again.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! A listener for hints at a socket of its own, with a kernel half that only remembers.
+//! A listener for hints at its own socket, with a kernel half that only
+//! records.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use sfs_hint::{Address, Client, Form};
 use sfs_listener::{Clock, HintCounters, HintListener, HintOptions};
 use tempfile::TempDir;
 
-/// A socket in a folder of its own, and who sends to it.
+/// A socket in its own folder, and its client.
 pub struct Bench {
     pub dir: TempDir,
     pub listener: HintListener,

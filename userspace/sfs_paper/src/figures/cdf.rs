@@ -1,4 +1,4 @@
-//! Why it matters who schedules: the kernel's own policies beside the bounds.
+//! Turnaround under the kernel's own policies, compared with the bounds.
 
 use super::{turnaround_chart, turnaround_table, Drawn, Figure};
 use crate::plan::{row, Setting};

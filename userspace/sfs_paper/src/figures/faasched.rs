@@ -8,7 +8,7 @@ use crate::table::{ms, Table};
 use faas_data::stats::{deviation, sorted};
 use faas_data::trace::Class;
 
-/// The mix.
+/// FaaSched's mix.
 pub const FIGURE: Figure = Figure {
     id: "faasched",
     title: "FaaSched's mix: five latency-sensitive and five latency-desirable applications",
@@ -35,7 +35,7 @@ pub const FIGURE: Figure = Figure {
     needs_traces: false,
 };
 
-/// Turnarounds of a class in order, in milliseconds.
+/// Sorted turnarounds of a class, in milliseconds.
 fn of_class(measured: &Measured, run: &Run, class: Class) -> Vec<f64> {
     sorted(run.turnarounds_ms(|one| measured.trace[one.id].class == Some(class)))
 }
@@ -79,8 +79,8 @@ fn draw(measured: &Measured) -> Drawn {
     }
     drawn.tables.push(table);
     drawn.notes.push(
-        "The applications' service times and rates are ours, the paper's were not to be had (docs/workloads.md): \
-         nothing here can be set against the paper's figures."
+        "The applications' service times and rates are ours, since the paper's are not available (docs/workloads.md): \
+         these figures cannot be compared with the paper's."
             .into(),
     );
     drawn

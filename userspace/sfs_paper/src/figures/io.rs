@@ -25,8 +25,8 @@ pub const FIGURE_11: Figure = Figure {
             tables: vec![turnaround_table("turnaround", &measured[0])],
             charts: vec![turnaround_chart("turnaround", &measured[0])],
             notes: vec![
-                "scx_sfs counts CPU time and cannot do otherwise, so the ablation is simulated: \
-                 under sfs+no-io the slice goes on running out while an invocation blocks."
+                "scx_sfs always counts CPU time only, so the ablation is simulated: under sfs+no-io \
+                 blocking uses up the slice, too."
                     .into(),
                 "Load counts CPU time only.".into(),
             ],

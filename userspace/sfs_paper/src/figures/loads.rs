@@ -1,5 +1,5 @@
-//! SFS against the default over loads: turnaround, run-time effectiveness,
-//! percentiles, and the headline.
+//! SFS compared with the default over loads: turnaround, run-time
+//! effectiveness, percentiles, and the headline.
 
 use super::{at, distribution, mean, ratio, share, suffix, turnaround_chart, turnaround_table};
 use super::{Drawn, Figure, LOADS};
@@ -146,7 +146,7 @@ pub const FIGURE_8: Figure = Figure {
     needs_traces: false,
 };
 
-/// One value of each row over the loads.
+/// One value per row and load.
 fn over(
     measured: &[Measured],
     name: &str,
@@ -177,7 +177,8 @@ fn effectiveness(run: &Run) -> Vec<f64> {
     run.measures.iter().map(Measure::rte).collect()
 }
 
-/// What short functions gain and long ones pay, scx_sfs against EEVDF.
+/// Gains of short functions and losses of long ones, scx_sfs compared with
+/// EEVDF.
 fn gains(measured: &[Measured]) -> Table {
     let columns = [
         "setting",

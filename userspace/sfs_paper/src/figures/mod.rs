@@ -1,9 +1,9 @@
-//! The figures: for each what is measured, what is drawn, and what was
+//! The figures: for each, what is measured, what is drawn, and what was
 //! published.
 //!
-//! The numbers of SFS's figures and what each shows are from memory of the paper
-//! (SC'22, arXiv 2209.01709), whose text was not at hand: the title says what is
-//! measured here, and that is what counts.
+//! The numbers and topics of SFS's figures are quoted from memory of the paper
+//! (SC'22, arXiv 2209.01709), whose text was not available. The title of a
+//! figure says what is measured here.
 
 mod cdf;
 mod faasched;
@@ -26,36 +26,36 @@ use std::path::Path;
 /// The loads of the SFS paper.
 pub const LOADS: [f64; 5] = [0.5, 0.65, 0.8, 0.9, 1.0];
 
-/// What a figure comes to.
+/// The content of a drawn figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Drawn {
     /// Tables, in order.
     pub tables: Vec<Table>,
     /// Pictures, in order.
     pub charts: Vec<Chart>,
-    /// Sentences on what has to be known to read them.
+    /// Notes needed to read them.
     pub notes: Vec<String>,
 }
 
 /// One figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
-    /// What `FIG` takes.
+    /// The ID that `FIG` takes.
     pub id: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: &'static str,
-    /// What the paper says, with its source; empty if it gives no figures.
+    /// The published figures with their source; empty if there are none.
     pub published: &'static [&'static str],
-    /// What has to be measured.
+    /// The settings to measure.
     pub settings: fn(Size) -> Vec<Setting>,
-    /// Makes it from what was measured, setting by setting; the folder is that of
-    /// the traces of others.
+    /// Draws the figure from the measured settings; the folder is that of the
+    /// published traces.
     pub draw: fn(&[Measured], &Path) -> Result<Drawn>,
-    /// Whether it needs the traces of others.
+    /// Whether it needs the published traces.
     pub needs_traces: bool,
 }
 
-/// All figures, in the order in which they are measured.
+/// All figures, in the order of measurement.
 pub fn all() -> Vec<Figure> {
     let mut all = vec![loads::HEADLINE, cdf::FIGURE_2, loads::FIGURE_6];
     all.extend([loads::FIGURE_7, loads::FIGURE_8, slice::FIGURE_9]);
@@ -77,17 +77,17 @@ const TURNAROUND: [&str; 8] = [
     "p99.9, ms",
 ];
 
-/// The mean; NaN of nothing.
+/// The mean; NaN of an empty slice.
 fn mean(values: &[f64]) -> f64 {
     stats::mean(values).unwrap_or(f64::NAN)
 }
 
-/// The percentile of values in order at `per_mille`; NaN of nothing.
+/// The percentile of sorted values at `per_mille`; NaN of an empty slice.
 fn at(sorted: &[f64], per_mille: usize) -> f64 {
     stats::percentile(sorted, per_mille).unwrap_or(f64::NAN)
 }
 
-/// The share of values that `holds` holds of; NaN of nothing.
+/// The share of values for which `holds` is true; NaN of an empty slice.
 fn share(values: &[f64], holds: impl Fn(f64) -> bool) -> f64 {
     stats::share(values, holds).unwrap_or(f64::NAN)
 }
@@ -102,7 +102,7 @@ fn turnaround_row(measured: &Measured, run: &Run) -> Vec<String> {
     cells
 }
 
-/// The table of turnarounds of a setting.
+/// The table of a setting's turnarounds.
 fn turnaround_table(name: &str, measured: &Measured) -> Table {
     let title = format!("Turnaround, {}", measured.title);
     let mut table = Table::new(name, &title, &TURNAROUND);
@@ -112,7 +112,7 @@ fn turnaround_table(name: &str, measured: &Measured) -> Table {
     table
 }
 
-/// The cumulative distribution of what `values` says of each row.
+/// The cumulative distribution of the `values` of each row.
 fn distribution(
     name: &str,
     title: &str,
@@ -135,7 +135,7 @@ fn distribution(
     }
 }
 
-/// The distribution of turnarounds of a setting.
+/// The distribution of a setting's turnarounds.
 fn turnaround_chart(name: &str, measured: &Measured) -> Chart {
     let title = format!("Turnaround, {}", measured.title);
     distribution(name, &title, "turnaround, ms", &measured.runs, |run| {
@@ -148,7 +148,8 @@ fn ratio(above: &[f64], below: &[f64]) -> f64 {
     mean(above) / mean(below)
 }
 
-/// `load0.65` of a title or folder that ends in a load, for names of files.
+/// The suffix of titles and folders that end in a load, such as `load0.65`, for
+/// file names.
 fn suffix(load: f64) -> String {
     format!("load{load:.2}")
 }

@@ -9,7 +9,7 @@ use faas_data::measure::Measure;
 use faas_data::result::Record;
 use faas_data::stats::sorted;
 
-/// Invocations that one point of the timeline is the mean of.
+/// Invocations per point of the timeline.
 const WINDOW: usize = 25;
 
 /// SFS's figure 12.
@@ -39,14 +39,14 @@ pub const FIGURE_12: Figure = Figure {
             tables: vec![turnaround_table("turnaround", one), delays(one)],
             charts: vec![timeline(one)],
             notes: vec![format!(
-                "A point of the timeline is the mean of {WINDOW} invocations that arrived one after the other."
+                "A point of the timeline is the mean of {WINDOW} invocations that arrived in succession."
             )],
         })
     },
     needs_traces: false,
 };
 
-/// Queueing delays in milliseconds, in the order of arrival.
+/// Queueing delays in milliseconds, in order of arrival.
 fn waits(run: &Run) -> Vec<f64> {
     let wait = |one: &Measure| one.queue_delay_us as f64 / 1e3;
     run.measures.iter().map(wait).collect()

@@ -44,8 +44,7 @@ pub const FIGURE: Figure = Figure {
             tables: vec![turnaround_table("turnaround", &measured[0])],
             charts: vec![turnaround_chart("turnaround", &measured[0])],
             notes: vec![
-                "Each with its defaults; make peers builds them in the versions that it says."
-                    .into(),
+                "Each runs with its defaults, in the version that scripts/peers pins.".into(),
             ],
         })
     },

@@ -1,4 +1,4 @@
-//! The slice S: fixed against adaptive, and how it follows the arrivals.
+//! The slice S: fixed compared with adaptive, and how it follows the arrivals.
 
 use super::{at, mean, suffix, turnaround_chart, turnaround_table, Drawn, Figure};
 use crate::chart::{Chart, Series};
@@ -94,14 +94,14 @@ fn draw_slice(measured: &Measured) -> Result<Drawn> {
             series,
         }],
         notes: vec![format!(
-            "S is anew after every {DEFAULT_WINDOW} arrivals. The live values are what scx_sfs --stats 1 \
-             printed, placed in time by the arrivals that it counted, which include the few \
-             processes that are no invocations."
+            "S is computed again after every {DEFAULT_WINDOW} arrivals. The live values are those that scx_sfs --stats 1 \
+             printed. Their times follow from its count of arrivals, which includes the few \
+             processes that are not invocations."
         )],
     })
 }
 
-/// S as the policy computes it from the trace, after each window: (s, ms).
+/// S as the policy computes it from the trace after each window: (s, ms).
 fn computed(measured: &Measured) -> Result<Vec<(f64, f64)>> {
     let policy = SlicePolicy::new(1_000_000, 1_000_000_000)?;
     let window = DEFAULT_WINDOW.get();
@@ -119,7 +119,7 @@ fn computed(measured: &Measured) -> Result<Vec<(f64, f64)>> {
     Ok(points)
 }
 
-/// S as the loader printed it: (s, ms).
+/// S as printed by the loader: (s, ms).
 fn printed(measured: &Measured, log: &str) -> Vec<(f64, f64)> {
     let mut arrived = 0;
     let mut points = Vec::new();
@@ -129,7 +129,7 @@ fn printed(measured: &Measured, log: &str) -> Vec<(f64, f64)> {
             continue;
         };
         arrived += count as usize;
-        // Before the first and after the last there is nothing to show.
+        // There is nothing to show before the first and after the last arrival.
         if let Some(one) = measured.trace.get(arrived).filter(|_| arrived > 0) {
             points.push((one.arrival_us as f64 / 1e6, slice_us as f64 / 1e3));
         }
@@ -137,7 +137,7 @@ fn printed(measured: &Measured, log: &str) -> Vec<(f64, f64)> {
     points
 }
 
-/// The number behind `word` in a line of statistics.
+/// The number after `word` in a line of statistics.
 fn number(line: &str, word: &str) -> Option<u64> {
     let rest = &line[line.find(word)? + word.len()..];
     rest.split_whitespace().next()?.parse().ok()
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_line_is_understood() {
+    fn the_loaders_line_is_parsed() {
         let line = "[scx_sfs] filter    S  386000 us | arrivals    120 done     96 in credit";
         assert_eq!(number(line, " S "), Some(386_000));
         assert_eq!(number(line, " arrivals "), Some(120));

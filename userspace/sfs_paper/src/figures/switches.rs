@@ -1,4 +1,4 @@
-//! Context switches, invocation by invocation.
+//! Context switches per invocation.
 
 use super::{at, mean, share, Drawn, Figure};
 use crate::chart::{cdf, Chart, Series};
@@ -20,12 +20,13 @@ pub const FIGURE_16: Figure = Figure {
     needs_traces: false,
 };
 
-/// All switches of an invocation. There is always one: it exits.
+/// All switches of an invocation; at least one, since it exits.
 fn switches(one: &Record) -> f64 {
     (one.voluntary_switches + one.involuntary_switches).max(1) as f64
 }
 
-/// Switches under `base` for one under `own`, of those that completed in both.
+/// Switches under `base` per switch under `own`, of the invocations that
+/// completed in both.
 fn ratios(base: &Run, own: &Run) -> Vec<f64> {
     let pairs = base.records.iter().zip(&own.records);
     let both = pairs.filter(|(base, own)| base.completed().is_some() && own.completed().is_some());

@@ -1,4 +1,4 @@
-//! Every figure is drawn from a small measurement made up here.
+//! Draws every figure from a small synthetic measurement.
 
 use super::*;
 use crate::plan::Source;
@@ -13,8 +13,8 @@ const SIZE: Size = Size {
     seed: 1,
 };
 
-/// Invocations 1 ms apart of 10 ms, every fifth of 100 ms. Row k takes k + 1
-/// times as long as alone.
+/// Invocations of 10 ms, 1 ms apart, every fifth of 100 ms. Row k takes k + 1
+/// times as long as uncontended.
 fn measured(setting: &Setting) -> Measured {
     let invocation = |id: u64| Invocation {
         class: Some(if id % 5 == 4 { Class::Ld } else { Class::Ls }),
@@ -64,7 +64,7 @@ fn run(name: &str, times: u64, trace: &Trace) -> Run {
     Run::new(name, summary, records, &trace.invocations)
 }
 
-/// All figures drawn from what is made up, without those that need traces.
+/// All figures that need no traces, drawn from the synthetic measurement.
 fn drawn() -> Vec<(Figure, Drawn)> {
     let figures = all().into_iter().filter(|figure| !figure.needs_traces);
     let draw = |figure: Figure| {
@@ -78,8 +78,8 @@ fn drawn() -> Vec<(Figure, Drawn)> {
     figures.map(draw).collect()
 }
 
-/// What a figure shows: tables in full; of charts the title, the axes, and of each
-/// series its name, number of points, first and last point.
+/// The content of a figure: tables in full; for charts the title, the axes, and
+/// for each series its name, number of points, first and last point.
 fn text(figure: &Figure, drawn: &Drawn) -> String {
     let mut text = format!("figure {}: {}\n", figure.id, figure.title);
     for table in &drawn.tables {
@@ -108,8 +108,9 @@ fn text(figure: &Figure, drawn: &Drawn) -> String {
     text
 }
 
-/// `figures.txt` beside this file is what every figure shows. To change it, copy what
-/// this test prints, and check it by hand: row k takes k + 1 times as long as alone.
+/// `figures.txt` beside this file has the content of every figure. To change
+/// it, copy what this test prints, and check it by hand: row k takes k + 1
+/// times as long as uncontended.
 #[test]
 fn every_figure_can_be_drawn() {
     let texts: Vec<String> = drawn()
@@ -170,7 +171,8 @@ fn every_chart_shows_its_axes_and_each_series_in_its_colour() {
 
 #[test]
 fn the_same_folder_is_the_same_setting() {
-    // Figures share folders: what stands there must not depend on who asks first.
+    // Figures share folders: the content must not depend on the order of the
+    // figures.
     let mut seen: Vec<Setting> = Vec::new();
     let mut ids = Vec::new();
     for figure in all() {
@@ -191,7 +193,7 @@ fn the_same_folder_is_the_same_setting() {
 }
 
 #[test]
-fn loads_reach_bench_as_the_paper_has_them() {
+fn loads_reach_bench_unchanged() {
     let loads = (loads::FIGURE_6.settings)(SIZE);
     let load = |setting: &Setting| match setting.source {
         Source::Generated { load, .. } => load,
@@ -202,14 +204,14 @@ fn loads_reach_bench_as_the_paper_has_them() {
 }
 
 #[test]
-fn short_and_long_are_those_of_the_summary() {
+fn short_and_long_agree_with_the_summary() {
     let setting = &(loads::HEADLINE.settings)(SIZE)[0];
     let one = measured(setting);
-    // A fifth is long, more than 17 %: 166 of 200 are short, the 160 of 10 ms and of the
-    // equals of 100 ms the first six.
+    // A fifth is long, more than 17 %: 166 of 200 are short, the 160 of 10 ms
+    // and the first six of the equal ones of 100 ms.
     assert_eq!(one.short.iter().filter(|short| **short).count(), 166);
     let run = &one.runs[1];
-    // Twice as long as alone: (160 x 20 + 6 x 200) / 166 = 26.5
+    // Twice as long as uncontended: (160 x 20 + 6 x 200) / 166 = 26.5
     let cells = turnaround_row(&one, run);
     assert_eq!(cells[..4], ["scx_sfs", "56.0", "26.5", "200"]);
     let mean = |stats: Option<stats::Stats>| ms(stats.unwrap().mean);
@@ -219,13 +221,13 @@ fn short_and_long_are_those_of_the_summary() {
 }
 
 #[test]
-fn what_failed_is_in_no_figure() {
+fn failures_are_in_no_figure() {
     let setting = &(loads::HEADLINE.settings)(SIZE)[0];
     let clean = measured(setting);
     let mut failed = clean.clone();
     for run in &mut failed.runs {
         for record in run.records.iter_mut().filter(|record| record.id % 2 == 1) {
-            // With both times, as of a function that crashed at its end.
+            // With both times, as for a function that crashed at its end.
             record.exit = Exit::Signal(9);
             record.end_us = Some(record.arrival_us + 1_000_000_000);
             record.involuntary_switches = 1_000_000;
@@ -237,7 +239,7 @@ fn what_failed_is_in_no_figure() {
             &failed.trace,
         );
     }
-    // The even half is as the whole: 80 of 10 ms, 20 of 100 ms.
+    // The even half has the same mix as the whole: 80 of 10 ms, 20 of 100 ms.
     let all = |one: &Measured| turnaround_row(one, &one.runs[1])[1].clone();
     assert_eq!(all(&failed), all(&clean));
     for figure in [&loads::FIGURE_7, &switches::FIGURE_16, &overload::FIGURE_12] {

@@ -1,6 +1,7 @@
 //! The workloads of N.J.L. Boonstra's thesis (fc-microbenchmark): run-time, its
-//! delta to the uncontended one, its variation. Beside ours stands what the
-//! thesis's own results say, 72 CPUs, Linux's policies of its day.
+//! difference from the uncontended run-time, and its variation. Beside our
+//! results stand those of the thesis, on 72 CPUs with the Linux policies of its
+//! day.
 
 use super::{at, turnaround_chart, Drawn, Figure};
 use crate::data::{Measured, Run};
@@ -14,13 +15,13 @@ use std::io::Read;
 use std::path::Path;
 
 const SOURCE: &str =
-    "fc-microbenchmark's results, the first of them by their start, 72 CPUs, whole microVMs \
+    "fc-microbenchmark's results, those that started first, 72 CPUs, whole microVMs \
                       (tFC): in the table";
 
-/// Service times are a tenth of the list's, for the time that it takes.
+/// Service times are a tenth of the list's, to limit the duration.
 const SCALE: f64 = 0.1;
 
-/// W1: 50,000 that count primes.
+/// W1: 50,000 invocations that count primes.
 pub const W1: Figure = figure(
     "w1",
     "W1 of the thesis: counting primes",
@@ -28,7 +29,7 @@ pub const W1: Figure = figure(
     |measured, traces| draw(measured, traces, "poisson-50000-1hr-cpu"),
 );
 
-/// W2: 25,000, three of four count primes, one uses memory.
+/// W2: 25,000 invocations; three of four count primes, one uses memory.
 pub const W2: Figure = figure(
     "w2",
     "W2 of the thesis: primes and memory, 3 to 1",
@@ -36,7 +37,7 @@ pub const W2: Figure = figure(
     |measured, traces| draw(measured, traces, "poisson-25000-1hr-75cpu25mem"),
 );
 
-/// W3: 12,500 that use memory.
+/// W3: 12,500 invocations that use memory.
 pub const W3: Figure = figure(
     "w3",
     "W3 of the thesis: memory",
@@ -60,7 +61,7 @@ const fn figure(
     }
 }
 
-/// The front of a list at the load that the whole list offers to 72 CPUs.
+/// The front of a list, at the load that the whole list offers to 72 CPUs.
 fn setting(size: Size, name: &str, list: &'static str, load: f64) -> Vec<Setting> {
     vec![Setting {
         name: name.to_string(),
@@ -78,8 +79,8 @@ fn setting(size: Size, name: &str, list: &'static str, load: f64) -> Vec<Setting
     }]
 }
 
-/// One run of a program: which, how long it took, how long alone. One unit of
-/// time for both.
+/// One run of a program, its run-time, and its uncontended run-time, both in
+/// the same unit.
 struct Timed {
     program: String,
     took: f64,
@@ -107,21 +108,21 @@ fn draw(measured: &[Measured], traces: &Path, list: &str) -> Result<Drawn> {
         tables: vec![table],
         charts: vec![turnaround_chart("turnaround", one)],
         notes: vec![
-            "run-time / alone is the sum of the run-times over the sum of what they take uncontended, delta / alone \
-             what is above that, variation the coefficient of variation among runs of the same program with the \
+            "run-time / alone is total run-time / total uncontended run-time, delta / alone is the excess over 1, variation \
+             is the coefficient of variation among runs of the same program with the \
              same argument, averaged over the runs."
                 .into(),
             format!(
                 "Ours: the front of the list, {SCALE} of its service times, microVM start included and taken as CPU \
-                 time, at the load that the list offers to the thesis's 72 CPUs. Theirs also waited for memory \
-                 and for the start of microVMs, which no CPU scheduler changes and ours does not have: only the \
+                 time, at the load that the list offers to the thesis's 72 CPUs. The thesis's runs also waited for memory \
+                 and for the start of microVMs; no CPU scheduler changes these waits, and ours have none. Only the \
                  differences between schedulers can be compared."
             ),
         ],
     })
 }
 
-/// The columns on a sample.
+/// The columns for a sample.
 fn cells(name: &str, all: &[Timed]) -> Vec<String> {
     let total = |value: fn(&Timed) -> f64| all.iter().map(value).sum::<f64>();
     let (took, alone) = (total(|one| one.took), total(|one| one.alone));
@@ -159,8 +160,8 @@ fn timed(measured: &Measured, run: &Run) -> Vec<Timed> {
     run.measures.iter().map(one).collect()
 }
 
-/// The first `count` results of the thesis by their start, against the median of
-/// its baselines for the same program and argument.
+/// The thesis's first `count` results by start time, and the median of its
+/// baselines for the same program and argument.
 fn published(traces: &Path, list: &str, scheduler: &str, count: usize) -> Result<Vec<Timed>> {
     let folder = traces.join("fc-microbenchmark/results");
     let baselines = rows(&folder.join(format!("{scheduler}-baselines-{list}.txt.gz")))?;
@@ -194,7 +195,7 @@ fn published(traces: &Path, list: &str, scheduler: &str, count: usize) -> Result
     Ok(timed.collect())
 }
 
-/// The numbers of a packed file, line by line; its header has none and is left out.
+/// The numbers of a compressed file, line by line, without the header.
 fn rows(path: &Path) -> Result<Vec<Vec<f64>>> {
     let cannot = || format!("cannot read {}", path.display());
     let file = std::fs::File::open(path).with_context(cannot)?;
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_times_stand_against_uncontended_ones() {
+    fn run_times_are_compared_with_uncontended_ones() {
         let one = |program: &str, took, alone| Timed {
             program: program.into(),
             took,
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_read_from_packed_files() {
+    fn results_are_read_from_compressed_files() {
         use std::io::Write;
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("fc-microbenchmark/results");

@@ -1,4 +1,4 @@
-//! Any file for --learn-state: it is refused, or it can be learned on with.
+//! Any file for --learn-state is refused, or learning continues with it.
 
 #![no_main]
 

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn those_seen_again_outlive_those_seen_once() {
+    fn repeated_functions_outlive_single_ones() {
         let mut functions = Functions::new(8);
         touch(&mut functions, [1, 2, 1]);
         touch(&mut functions, 100..1000);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn those_seen_again_leave_room() {
+    fn repeated_functions_leave_room() {
         let mut functions = Functions::new(8);
         touch(&mut functions, 0..8);
         touch(&mut functions, 0..8);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_unheard_of_raises_doubt() {
+    fn only_surprises_raise_doubt() {
         let mut histogram = of(&[10; 40]);
         histogram.doubt(15 * MS);
         assert_eq!(histogram.total(), 40 * UNIT);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_censored_count_among_those_that_needed_more() {
+    fn censored_completions_count_among_longer_ones() {
         let (mut one, others) = (Histogram::default(), of(&[1, 40, 80, 160]));
         one.add_censored(10 * MS, 100, &others);
         assert_eq!(one.weights()[bucket(80 * MS)], UNIT);

@@ -317,7 +317,8 @@ impl Learner {
     /// The learner from the `bytes` of [`encode`](Self::encode). Functions for which `config`
     /// has no room are left out.
     ///
-    /// # Errors If the bytes are of another version, truncated or damaged.
+    /// # Errors
+    /// If the bytes are of another version, truncated or damaged.
     pub fn decode(config: LearnConfig, bytes: &[u8]) -> Result<Self, StateError> {
         let saved = state::decode(bytes)?;
         let mut this = Self::new(config);

@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_a_level_for_each_bucket() {
+    fn an_empty_distribution_has_a_level_for_each_bucket() {
         let levels: Ranks = core::array::from_fn(|bucket| bucket as u8);
         assert_eq!(ranks(&[0.0; BUCKETS], Aim::Both), levels);
     }
 
     #[test]
-    fn ranks_are_about_the_time_that_is_left() {
+    fn ranks_follow_the_remaining_time() {
         for aim in AIMS {
             let ranks = ranks(&mass(&[(500 * MS, 1.0)]), aim);
             assert!(ranks[0].abs_diff(bucket(500 * MS) as u8) <= 1, "{aim:?}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_way_out_is_tried_first() {
+    fn an_early_completion_is_tried_first() {
         for aim in AIMS {
             let ranks = ranks(&mass(&[(MS, 0.5), (1000 * MS, 0.5)]), aim);
             assert!(ranks[0] <= bucket(3 * MS) as u8);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_hazard_is_left_alone_or_cut_short() {
+    fn a_constant_hazard_gives_flat_or_worsening_ranks() {
         // Exponential, mean 100 ms.
         let tail = |ns: u64| (-(ns as f64) / 1e8).exp();
         let mass: Mass = core::array::from_fn(|one| tail(start_ns(one)) - tail(start_ns(one + 1)));

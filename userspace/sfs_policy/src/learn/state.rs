@@ -175,13 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_published_one() {
+    fn the_checksum_agrees_with_published_values() {
         assert_eq!(checksum(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(checksum(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn errors_say_what_is_wrong() {
+    fn errors_name_the_problem() {
         let good = encode(0, &Histogram::default(), core::iter::empty());
         assert!(decode(&good).is_ok());
         let error = |bytes: &[u8]| decode(bytes).unwrap_err().to_string();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn like_ones_share() {
+    fn similar_functions_share_a_table() {
         let mut tables = Tables::new(3, 2);
         assert_eq!(tables.exchange(None, &flat(10)), (0, true));
         assert_eq!(tables.exchange(None, &flat(12)), (0, false));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_the_nearest_does() {
+    fn without_room_the_nearest_table_is_used() {
         let mut tables = Tables::new(2, 0);
         let (low, _) = tables.exchange(None, &flat(10));
         let (high, _) = tables.exchange(None, &flat(50));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_used_again() {
+    fn unused_tables_are_reused() {
         let mut tables = Tables::new(2, 0);
         let (first, _) = tables.exchange(None, &flat(10));
         let (second, _) = tables.exchange(None, &flat(20));

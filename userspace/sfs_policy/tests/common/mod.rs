@@ -1,14 +1,14 @@
-//! What must hold for any bytes that are taken for learned state; also what the fuzz
-//! target runs.
+//! Checks that hold for any bytes in place of learned state; the fuzz target
+//! runs them, too.
 
 use sfs_policy::learn::{Change, LearnConfig, Learner};
 use std::collections::HashSet;
 
-/// Of the checksum at the end.
+/// Length of the checksum at the end.
 const SUM: usize = 8;
 
-/// Takes `bytes` for learned state as they are, and with the right checksum. What can
-/// be read is learned on with.
+/// Decodes `bytes` as they are, and with the right checksum. If that succeeds,
+/// learning continues with the state.
 pub fn check_any(bytes: &[u8]) {
     let small = LearnConfig {
         functions: 20,
@@ -27,7 +27,7 @@ pub fn check_any(bytes: &[u8]) {
     }
 }
 
-/// Returns `bytes` with the right checksum (FNV-1a) at the end, in place of theirs.
+/// Returns `bytes` with the right checksum (FNV-1a) at the end.
 fn mend(bytes: &[u8]) -> Vec<u8> {
     let mut mended = bytes[..bytes.len().saturating_sub(SUM)].to_vec();
     let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
@@ -36,11 +36,15 @@ fn mend(bytes: &[u8]) -> Vec<u8> {
     mended
 }
 
-/// Learns, forgets, publishes and saves; `noise` decides what.
+/// Learns, forgets, publishes and saves as `noise` decides.
 fn check_use(config: LearnConfig, mut learner: Learner, noise: &[u8]) {
     let saved = learner.encode();
     let back = Learner::decode(config, &saved).map(|one| one.encode());
-    assert_eq!(back, Ok(saved), "what was read is saved, and read again");
+    assert_eq!(
+        back,
+        Ok(saved),
+        "the restored state is saved and restored again"
+    );
 
     let mut published = HashSet::new();
     let known: Vec<u64> = learner.functions().map(|one| one.key()).take(64).collect();
@@ -63,7 +67,7 @@ fn check_use(config: LearnConfig, mut learner: Learner, noise: &[u8]) {
     assert!(Learner::decode(config, &saved).is_ok());
 }
 
-/// Takes over what has changed: functions have tables that there are.
+/// Applies the changes: functions have tables that exist.
 fn publish(learner: &mut Learner, tables: &mut HashSet<u16>, config: LearnConfig) {
     for change in learner.refresh() {
         match change {

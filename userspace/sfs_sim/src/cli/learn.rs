@@ -1,4 +1,4 @@
-//! Options of `learned` and of its rivals.
+//! Options of `learned` and the other ranked policies.
 
 use crate::policy::ranked::Mechanics;
 use crate::policy::Settings;
@@ -11,21 +11,21 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Ranks: learned, known, mean, mlfq")]
 pub struct LearnArgs {
-    /// learned: trace of an earlier time, all of which has completed; by default
-    /// nothing is known
+    /// learned: trace of an earlier period, all of it completed; default: no
+    /// history
     #[arg(long, value_name = "FILE")]
     learn_from: Option<PathBuf>,
-    /// learned, known: what is to be low
+    /// learned, known: what to minimize
     #[arg(long, default_value = "both")]
     aim: Aim,
-    /// How many times what its completion costs an invocation waits for later
-    /// ones, in the time of processor sharing; 0: without end
+    /// An invocation waits for later ones at most this many times its expected
+    /// cost, in time of processor sharing; 0: no limit
     #[arg(long, value_name = "X", default_value_t = Mechanics::DEFAULT.ageing)]
     ageing: f64,
-    /// Ranks to a level: those of one level are equals
+    /// Ranks per level; ranks of one level are equal
     #[arg(long, value_name = "RANKS", default_value_t = Mechanics::DEFAULT.level, value_parser = clap::value_parser!(u8).range(1..=90))]
     level: u8,
-    /// By how many ranks an arrival must be better to preempt
+    /// Number of ranks by which an arrival must be better to preempt
     #[arg(long, value_name = "RANKS", default_value_t = Mechanics::DEFAULT.margin, value_parser = clap::value_parser!(u8).range(1..=90))]
     margin: u8,
     /// Slices end at multiples of this, in microseconds; 0: at once
@@ -34,22 +34,24 @@ pub struct LearnArgs {
     /// learned: completions between two refreshes of the tables
     #[arg(long, value_name = "N", default_value_t = Mechanics::DEFAULT.refresh, value_parser = clap::value_parser!(u32).range(1..))]
     refresh: u32,
-    /// learned: completions before there are tables; until then it is sfs
+    /// learned: completions before the first tables; sfs until then
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.warm_up)]
     warm_up: u32,
-    /// learned: completions after which what is known of a function is halved
+    /// learned: completions after which a function's statistics are halved
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.window, value_parser = clap::value_parser!(u16).range(2..=i64::from(learn::histogram::MAX_WINDOW)))]
     window: u16,
-    /// learned: how many completions of its own outweigh what is known of all
+    /// learned: number of its own completions at which a function's statistics
+    /// outweigh those of all functions
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.prior)]
     prior: f64,
-    /// learned: most functions that are remembered
+    /// learned: maximum number of functions remembered
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.functions as u32, value_parser = clap::value_parser!(u32).range(8..))]
     functions: u32,
-    /// learned: most different tables
+    /// learned: maximum number of different tables
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.tables, value_parser = clap::value_parser!(u16).range(1..))]
     tables: u16,
-    /// learned: by how many ranks functions that share a table may differ
+    /// learned: maximum difference in ranks between functions that share a
+    /// table
     #[arg(long, value_name = "RANKS", default_value_t = LearnConfig::DEFAULT.tolerance)]
     tolerance: u8,
 }
@@ -58,7 +60,7 @@ pub struct LearnArgs {
 enum Aim {
     /// Mean turnaround: the Gittins index
     Turnaround,
-    /// Between the two
+    /// A compromise between the two
     Both,
     /// Mean slowdown
     Slowdown,
@@ -68,7 +70,7 @@ impl LearnArgs {
     /// Puts the options into `settings`.
     ///
     /// # Errors
-    /// If the file cannot be read, or a number is no number.
+    /// If the file cannot be read, or a number is NaN or out of range.
     pub fn apply(&self, settings: &mut Settings) -> Result<()> {
         for (name, value) in [("--ageing", self.ageing), ("--prior", self.prior)] {
             if !(0.0..=1e6).contains(&value) {

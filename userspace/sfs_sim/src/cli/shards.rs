@@ -10,37 +10,39 @@ pub struct ShardsArgs {
     /// Numbers of CPUs
     #[arg(long, value_delimiter = ',', default_value = "64,128,256,512", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: Vec<u32>,
-    /// CPUs that share a last-level cache
+    /// CPUs per last-level cache
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus_of_cache: u32,
     /// Mean service times in microseconds
     #[arg(long, value_name = "US", value_delimiter = ',', default_value = "100,1000,10000", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     service_us: Vec<u64>,
-    /// Length of a turn in microseconds, after which an invocation queues again; 0: it
-    /// runs to its end, as in FILTER
+    /// Length of a turn in microseconds, after which an invocation queues
+    /// again; 0: invocations run to completion, as in FILTER
     #[arg(long, value_name = "US", default_value = "0")]
     turn_us: u64,
     /// Offered load
     #[arg(long, default_value = "1.0")]
     load: f64,
-    /// For how long a queue is locked that a CPU with the same cache locked before, in
-    /// nanoseconds
+    /// Lock hold time in nanoseconds if the last holder was a CPU with the same
+    /// cache
     #[arg(long, value_name = "NS", default_value = "300")]
     near_ns: u64,
-    /// The same after a CPU with another cache
+    /// Lock hold time in nanoseconds if the last holder was a CPU with another
+    /// cache
     #[arg(long, value_name = "NS", default_value = "1000")]
     far_ns: u64,
-    /// Invocations for each CPU
+    /// Invocations per CPU
     #[arg(long, value_name = "N", default_value = "300", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     invocations: u32,
+    /// Seed of arrivals and service times
     #[arg(long, default_value = "1")]
     seed: u64,
 }
 
-/// Returns a table in Markdown: one queue, and one for each cache.
+/// Returns a Markdown table that compares one queue with one per cache.
 ///
 /// # Errors
-/// A number makes no sense.
+/// A number is out of range.
 pub fn shards(args: &ShardsArgs) -> Result<String> {
     let mut table = String::from(
         "| CPUs | mean service | shards | mean turnaround | CPU time lost | busiest lock | from other shards | overtaken by |\n|---|---|---|---|---|---|---|---|\n",

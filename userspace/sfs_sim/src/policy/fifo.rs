@@ -1,5 +1,5 @@
 //! First in, first out: a CPU goes to the invocation that has been ready for
-//! longest, and stays with it until it ends or blocks.
+//! longest, and keeps it until it ends or blocks.
 
 use super::Policy;
 use crate::job::{Job, JobId};
@@ -12,12 +12,12 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Fifo {
     cpus: usize,
     queue: VecDeque<JobId>,
-    /// The running ones, by the time that their phase ends.
+    /// Running invocations, by the end of their phase.
     running: BinaryHeap<Reverse<(Time, JobId)>>,
 }
 
 impl Fifo {
-    /// First in, first out on `cpus` CPUs.
+    /// Creates the policy for `cpus` CPUs.
     pub fn new(cpus: u32) -> Self {
         Self {
             cpus: cpus as usize,

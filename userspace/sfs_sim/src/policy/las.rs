@@ -1,15 +1,15 @@
-//! Least attained service first: the CPUs go to those that have had the least
-//! CPU time so far; equals share. Also called foreground-background.
+//! Least attained service first: the CPUs go to the invocations that have had
+//! the least CPU time so far; equals share. Also called foreground-background.
 //!
 //! Of the policies that do not know durations it has the lowest mean turnaround
-//! where long service so far means long service to come, as in FaaS (Kleinrock
-//! 1976, sec. 4.6; Righter & Shanthikumar 1989). Service counts over the whole
-//! invocation, across its I/O.
+//! where long service so far predicts long remaining service, as in FaaS
+//! (Kleinrock 1976, sec. 4.6; Righter & Shanthikumar 1989). Service counts over
+//! the whole invocation, across its I/O.
 //!
-//! Invocations of equal attained service form a group that advances as one. On
-//! c CPUs the lowest groups have a CPU for each member, at most one group
-//! shares what is left, and the rest wait: only the first c groups or fewer
-//! move at any time.
+//! Invocations with equal attained service form a group that advances as one.
+//! On c CPUs the lowest groups have a CPU for each member, at most one group
+//! shares the remaining CPUs, and the rest wait: at most the first c groups
+//! advance at any time.
 
 use super::Policy;
 use crate::job::{Job, JobId};
@@ -17,7 +17,7 @@ use crate::time::{self, Attained, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Invocations that have attained the same service.
+/// Invocations with the same attained service.
 #[derive(Debug, Default)]
 struct Group {
     level: Attained,
@@ -25,7 +25,7 @@ struct Group {
     ends: BinaryHeap<Reverse<(Attained, JobId)>>,
     /// Whether it has had a share since the last decision.
     running: bool,
-    /// How often it went from some share to none.
+    /// Number of times it lost its whole share.
     stops: u64,
 }
 
@@ -35,9 +35,9 @@ impl Group {
     }
 }
 
-/// The level of two groups that have met. They may have met between ticks, and
-/// be apart by less than one: then what all members have attained together
-/// stays the same.
+/// The level of two groups that have met. They may have met between ticks and
+/// be less than one tick apart; the sum of what all members have attained is
+/// then preserved.
 fn common_level(one: &Group, other: &Group) -> Attained {
     let (low, high) = if one.level < other.level {
         (one, other)
@@ -53,17 +53,17 @@ fn common_level(one: &Group, other: &Group) -> Attained {
 pub struct Las {
     cpus: u32,
     now: Time,
-    /// The groups with a share of the CPUs, from the lowest level. All but the
+    /// The groups with a share of the CPUs, lowest level first. All but the
     /// last have a CPU for each member.
     active: Vec<Group>,
-    /// The groups without, by level; none is below an active one.
+    /// The groups without a share, by level; none is below an active one.
     idle: BTreeMap<Attained, Group>,
-    /// Stops of its group when an invocation joined it.
+    /// For each invocation, the stops of its group when it joined.
     stops_before: Vec<u64>,
 }
 
 impl Las {
-    /// Least attained service first on `cpus` CPUs.
+    /// Creates the policy for `cpus` CPUs.
     pub fn new(cpus: u32) -> Self {
         Self {
             cpus,
@@ -84,8 +84,9 @@ impl Las {
         })
     }
 
-    /// When the last active group, with a rate below 1, is caught up with by
-    /// the one below it, or catches up with the first idle one.
+    /// When the last active group, with a rate below 1, meets another group:
+    /// the one below catches up with it, or it catches up with the first idle
+    /// one.
     fn next_meeting(&self) -> Option<Time> {
         let (last, share, members) = self.rates().last()?;
         let above = self.idle.first_key_value();
@@ -99,13 +100,14 @@ impl Las {
         Some(self.now.saturating_add(wait))
     }
 
-    /// Notes how often `id` was stopped as a member of `group`, which it leaves.
+    /// Records how often `id` was stopped as a member of `group`, which it
+    /// leaves.
     fn leave(&self, group: &Group, id: JobId, jobs: &mut [Job]) {
         let stops = group.stops - self.stops_before[id as usize];
         jobs[id as usize].preemptions += stops;
     }
 
-    /// Makes one group of two that have met. Members move from the smaller to
+    /// Merges two groups that have met. Members move from the smaller group to
     /// the larger one, so that each moves O(log n) times.
     fn merge(&mut self, one: Group, other: Group, jobs: &mut [Job]) -> Group {
         let level = common_level(&one, &other);
@@ -146,7 +148,7 @@ impl Las {
         }
     }
 
-    /// Gives the CPUs to the lowest groups.
+    /// Assigns the CPUs to the lowest groups.
     fn distribute(&mut self, jobs: &mut [Job]) {
         let mut left = self.cpus;
         let mut groups = std::mem::take(&mut self.active).into_iter();
@@ -173,7 +175,7 @@ impl Las {
 impl Policy for Las {
     fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]) {
         let job = &mut jobs[id as usize];
-        // A new one is at the lowest level there can be, and runs at once.
+        // A new invocation is at the lowest level, so it runs at once.
         job.runs(now);
         let level = time::attained(job.attained);
         let end = level + time::attained(job.phase);
@@ -230,8 +232,8 @@ impl Policy for Las {
     }
 
     fn settle(&mut self, _now: Time, jobs: &mut [Job]) {
-        // First without the groups that have just met: one that stops now has
-        // stopped, one that it met while that waited has not.
+        // Distribute before merging the groups that have just met: a group that
+        // stops now counts a stop; a waiting group that it met does not.
         self.distribute(jobs);
         self.merge_met(jobs);
         self.distribute(jobs);

@@ -1,8 +1,9 @@
 //! scx_sfs with `--policy learned`: SFS until there are tables, then ranks.
 //!
-//! See [`ranked`](super::ranked) for the order by ranks, and `sfs_policy::learn`
-//! for where they come from. When the first tables come, all that is in FILTER
-//! and in FAIR goes over with what it has attained.
+//! See [`ranked`](super::ranked) for the order by ranks, and
+//! `sfs_policy::learn` for the source of the ranks. With the first tables, all
+//! invocations in FILTER and FAIR move to the ranked order and keep their
+//! attained service.
 
 use super::ranked::rule::{Learned as Tables, Rule};
 use super::ranked::Ranked;
@@ -15,15 +16,15 @@ use faas_data::trace::Invocation;
 /// The policy `learned`.
 #[derive(Debug)]
 pub struct Learned {
-    /// As long as there are no tables.
+    /// SFS, as long as there are no tables.
     sfs: Option<Sfs>,
-    /// How many it has.
+    /// Number of invocations present.
     present: usize,
     ranked: Ranked<Tables>,
 }
 
 impl Learned {
-    /// Serves `trace` as `settings` say.
+    /// Creates the policy for `trace` with `settings`.
     pub fn new(settings: &Settings, trace: &[Invocation]) -> Self {
         let tables = Tables::new(settings, trace);
         let sfs = || Sfs::new(settings, settings.overload);
@@ -34,7 +35,7 @@ impl Learned {
         }
     }
 
-    /// Has the ranks go on with what SFS has.
+    /// Moves all invocations from SFS to the ranked order.
     fn hand_over(&mut self, now: Time, jobs: &mut [Job]) {
         if let Some(mut sfs) = self.sfs.take() {
             for id in sfs.take(now, jobs) {

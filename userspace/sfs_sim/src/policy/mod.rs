@@ -1,20 +1,21 @@
-//! The policies: who has the CPUs.
+//! The scheduling policies.
 //!
 //! | policy | rule | preempts | source |
 //! |---|---|---|---|
-//! | [`ideal`] | every invocation has a CPU of its own | no | |
+//! | [`ideal`] | every invocation has its own CPU | no | |
 //! | [`srtf`] | shortest remaining service time first | yes | Schrage 1968 |
 //! | [`ps`] | all share equally | | Kleinrock 1967 |
-//! | [`fifo`] | in order, each to its end or until it blocks | no | |
-//! | [`sfs`] | FILTER (in order, S of CPU time each) above FAIR (shared) | once | SFS, SC'22 |
+//! | [`fifo`] | in order of arrival, each until it ends or blocks | no | |
+//! | [`sfs`] | FILTER (in order, S of CPU time each) before FAIR (shared) | once | SFS, SC'22 |
 //! | [`las`] | least attained service first, equals share | yes | Kleinrock 1976 |
 //! | [`gittins`] | highest Gittins index first | yes | Gittins 1979 |
-//! | [`learned`] | SFS until there are tables, then ranks learned from what completes | yes | |
+//! | [`learned`] | SFS until there are tables, then ranks learned from completions | yes | |
 //! | [`ranked`] | `known`, `mean`, `mlfq`: the same mechanics, other ranks | yes | |
 //!
-//! Only `ideal`, `srtf` (each invocation's duration), `gittins` (their
-//! distribution) and `known` (each function's) know more than a scheduler can.
-//! All but `ideal` are work-conserving.
+//! Four policies know more than a scheduler can: `ideal` and `srtf` (each
+//! invocation's duration), `gittins` (the distribution of durations) and
+//! `known` (the distribution of each function). All but `ideal` are
+//! work-conserving.
 
 pub mod fifo;
 pub mod gittins;
@@ -35,7 +36,7 @@ use sfs_policy::learn::LearnConfig;
 use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 
-/// What the engine asks of a policy. Times are ticks.
+/// The interface between the engine and a policy. Times are ticks.
 pub trait Policy {
     /// `id` has arrived; [`ready`](Self::ready) follows when it wants a CPU.
     fn arrive(&mut self, _id: JobId, _now: Time) {}
@@ -43,21 +44,21 @@ pub trait Policy {
     /// `id` wants `jobs[id].phase` of CPU time.
     fn ready(&mut self, id: JobId, now: Time, jobs: &mut [Job]);
 
-    /// When the policy wants to be called next if nothing happens before: not
-    /// before the last [`settle`](Self::settle), and at the same time only if
-    /// there is progress then.
+    /// When the policy wants to be called next if nothing happens before. This
+    /// is not before the last [`settle`](Self::settle), and at the same time
+    /// only if that makes progress.
     fn next(&self) -> Option<Time>;
 
-    /// Moves on to `now`, which is not later than [`next`](Self::next), and adds
-    /// the invocations whose phase ends there to `ended`.
+    /// Advances to `now`, which is not later than [`next`](Self::next), and
+    /// adds the invocations whose phase ends then to `ended`.
     fn advance(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>);
 
     /// Decides who runs from `now` on.
     fn settle(&mut self, now: Time, jobs: &mut [Job]);
 }
 
-/// Defines [`Kind`]. Its names stand in one list: what else needs them, as the rows of
-/// `make bench`, goes by [`Kind::ALL`].
+/// Defines [`Kind`]. This list is the only place for the names; other users of
+/// them, such as the rows of `make bench`, use [`Kind::ALL`].
 macro_rules! kinds {
     ($($(#[$help:meta])* $kind:ident = $name:literal,)+) => {
         /// The policies by name.
@@ -81,15 +82,16 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// No contention: every invocation has a CPU of its own
+    /// No contention: every invocation has its own CPU
     Ideal = "ideal",
     /// Shortest remaining service time first, preemptive
     Srtf = "srtf",
-    /// Processor sharing: each of n has min(1, CPUs / n) of a CPU
+    /// Processor sharing: each of n invocations has min(1, CPUs / n) of a CPU
     Ps = "ps",
-    /// In order of arrival, to the end
+    /// First in, first out, without preemption
     Fifo = "fifo",
-    /// SFS as in the paper: FILTER above processor sharing, S follows the arrivals
+    /// SFS as in the paper: FILTER before processor sharing, S follows the
+    /// arrivals
     Sfs = "sfs",
     /// SFS without fair-only mode under overload
     SfsNoHybrid = "sfs-no-hybrid",
@@ -98,19 +100,20 @@ kinds! {
     /// Highest Gittins index first, preemptive
     Gittins = "gittins",
     /// scx_sfs with --policy learned: SFS until there are tables, then ranks by
-    /// what each function was learned to need
+    /// the learned service times of each function
     Learned = "learned",
-    /// As learned, but each function's distribution in the trace is known
+    /// As learned, but with the distribution of each function in the trace
+    /// known
     Known = "known",
-    /// Ranks by the mean of what each function has needed, in powers of two
+    /// Ranks by the mean service time of each function so far, in powers of two
     Mean = "mean",
-    /// Ranks by doublings of what an invocation has had: many levels
+    /// Ranks by attained service in powers of two: a multilevel feedback queue
     Mlfq = "mlfq",
 }
 
 impl Kind {
-    /// The policy, ready to serve `trace`; none for `ideal`, which has nothing
-    /// to decide.
+    /// Creates the policy for `trace`; `None` for `ideal`, which decides
+    /// nothing.
     pub(crate) fn policy(
         self,
         trace: &[Invocation],
@@ -134,7 +137,7 @@ impl Kind {
     }
 }
 
-/// What the policies need to know.
+/// Parameters of the policies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Number of CPUs, 1 or more.
@@ -143,20 +146,20 @@ pub struct Settings {
     pub slice: SlicePolicy,
     /// `sfs`: S before the first N arrivals, in ns.
     pub initial_slice_ns: u64,
-    /// `sfs`: N, how many arrivals S is computed from, and after how many anew.
+    /// `sfs`: N; S is computed after every N arrivals, from those N.
     pub window: NonZeroUsize,
-    /// `sfs`: when FILTER is bypassed.
+    /// `sfs`: when invocations bypass FILTER.
     pub overload: Option<OverloadPolicy>,
-    /// `sfs`: whether time blocked uses up credit, as without the paper's
+    /// `sfs`: whether time blocked also uses up credit, as without the paper's
     /// handling of I/O.
     pub charge_io: bool,
-    /// `gittins`: service times in microseconds whose distribution is known;
-    /// empty: those of the trace itself.
+    /// `gittins`: service times in microseconds whose distribution is known; if
+    /// empty, those of the trace.
     pub durations_us: Vec<u64>,
-    /// `learned`: what completed before the trace, oldest first: functions by
-    /// name, and service times in microseconds.
+    /// `learned`: completions before the trace, oldest first: function names
+    /// and service times in microseconds.
     pub history: Vec<(String, u64)>,
-    /// `learned`: what is kept; `known`: the aim.
+    /// `learned`: limits and parameters of learning; `known`: the aim.
     pub learn: LearnConfig,
     /// `learned`, `known`, `mean` and `mlfq`: how ranks become an order.
     pub mechanics: Mechanics,
@@ -168,7 +171,7 @@ impl Settings {
         let bounds = SlicePolicy::new(defaults::SLICE_MIN_NS, defaults::SLICE_MAX_NS);
         Self {
             cpus,
-            // The bounds are in order and neither 0 nor infinite.
+            // The bounds are in order, not 0 and finite.
             slice: bounds.expect("valid bounds"),
             initial_slice_ns: defaults::INITIAL_SLICE_NS,
             window: defaults::WINDOW,

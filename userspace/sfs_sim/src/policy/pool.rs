@@ -1,10 +1,10 @@
-//! Processor sharing in O(log n) for each event, by virtual time.
+//! Processor sharing in O(log n) per event, by virtual time.
 //!
-//! The virtual clock shows the CPU time that an invocation would have had that
-//! was there all along: it runs at min(1, CPUs / n). An invocation that comes
-//! when it shows v and needs w leaves when it shows v + w, whoever comes and
-//! goes in between (Kleinrock 1976, sec. 4.4, and Parekh & Gallager 1993 for the
-//! virtual clock).
+//! The virtual clock shows the CPU time that an invocation present all along
+//! would have had: it runs at min(1, CPUs / n). An invocation that arrives when
+//! it shows v and needs w leaves when it shows v + w, regardless of other
+//! arrivals and departures (Kleinrock 1976, sec. 4.4, and Parekh & Gallager
+//! 1993 for the virtual clock).
 
 use crate::job::JobId;
 use crate::time::{self, Attained, Time};
@@ -16,14 +16,14 @@ use std::collections::BinaryHeap;
 pub struct Pool {
     cpus: u32,
     clock: Attained,
-    /// When `clock` was right.
+    /// When `clock` was last updated.
     now: Time,
-    /// What the clock shows when each is through.
+    /// The clock reading at which each invocation leaves.
     leaving: BinaryHeap<Reverse<(Attained, JobId)>>,
 }
 
 impl Pool {
-    /// Whether no invocation is in it.
+    /// Whether it holds no invocation.
     pub fn is_empty(&self) -> bool {
         self.leaving.is_empty()
     }
@@ -35,13 +35,13 @@ impl Pool {
         self.leaving.push(Reverse((leaves, id)));
     }
 
-    /// Gives it this many CPUs, which may be none, from the time of the last
+    /// Sets the number of CPUs, 0 or more, from the time of the last
     /// [`advance`](Self::advance) on.
     pub fn set_cpus(&mut self, cpus: u32) {
         self.cpus = cpus;
     }
 
-    /// When the next invocation is through, if no other comes.
+    /// When the next invocation leaves, if no other arrives.
     pub fn next(&self) -> Option<Time> {
         let Reverse((leaves, _)) = self.leaving.peek()?;
         let (numerator, denominator) = self.rate();
@@ -52,7 +52,7 @@ impl Pool {
         Some(self.now + time::duration(left, numerator, denominator))
     }
 
-    /// Moves on to `now` and adds those that are through to `ended`.
+    /// Advances to `now` and adds the invocations that leave to `ended`.
     pub fn advance(&mut self, now: Time, ended: &mut Vec<JobId>) {
         if !self.leaving.is_empty() {
             let (numerator, denominator) = self.rate();
@@ -68,8 +68,8 @@ impl Pool {
         }
     }
 
-    /// Empties it at the time of the last [`advance`](Self::advance): who was in
-    /// it, and the CPU time that each still needs, rounded up.
+    /// Empties it at the time of the last [`advance`](Self::advance); returns
+    /// the invocations and the CPU time that each still needs, rounded up.
     pub fn take(&mut self) -> Vec<(JobId, Time)> {
         let leaving = std::mem::take(&mut self.leaving);
         let left = |Reverse((leaves, id))| (id, time::duration(leaves - self.clock, 1, 1));

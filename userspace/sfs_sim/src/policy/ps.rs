@@ -11,7 +11,7 @@ use crate::time::Time;
 pub struct Ps(Pool);
 
 impl Ps {
-    /// Processor sharing on `cpus` CPUs.
+    /// Creates the policy for `cpus` CPUs.
     pub fn new(cpus: u32) -> Self {
         let mut pool = Pool::default();
         pool.set_cpus(cpus);

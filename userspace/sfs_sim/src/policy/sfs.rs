@@ -1,22 +1,22 @@
-//! SFS as in the paper (SC'22): FILTER above FAIR.
+//! SFS as in the paper (SC'22): FILTER before FAIR.
 //!
 //! An invocation gets credit S at its arrival and queues in FILTER. There it
-//! runs without being preempted until it ends, blocks, or has used its credit
-//! up; then FAIR has the rest of it, which shares by processor sharing the CPUs
-//! that FILTER leaves. One that blocks keeps what is left of its credit and
-//! queues in FILTER again. FILTER has strict priority: unlike scx_sfs, nothing
-//! bounds the wait in FAIR.
+//! runs without preemption until it ends, blocks, or has used its credit; the
+//! rest of it runs in FAIR, which shares the CPUs that FILTER leaves by
+//! processor sharing. An invocation that blocks keeps its remaining credit and
+//! queues in FILTER again. FILTER has strict priority: unlike in scx_sfs,
+//! nothing bounds the wait in FAIR.
 //!
-//! S and overload are decided by [`sfs_policy::Controller`], by what the loader
-//! of scx_sfs decides them. Overload begins at the instant at which the head of
-//! FILTER has waited O x S. Until it is over, what becomes ready goes to FAIR;
-//! what queues in FILTER already stays there and drains.
+//! [`sfs_policy::Controller`] decides on S and overload, as in the loader of
+//! scx_sfs. Overload begins when the head of FILTER has waited O x S. Until it
+//! is over, invocations that become ready go to FAIR, and those already in
+//! FILTER stay there.
 //!
-//! With `charge_io` the paper's handling of I/O is off: the clock of the slice
-//! goes on while an invocation blocks, from its arrival if it blocks first.
+//! With `charge_io` the paper's handling of I/O is off: blocking uses up
+//! credit, too, from the arrival on if the invocation blocks first.
 //!
-//! A demotion counts as a preemption; what FILTER takes from FAIR does not, as
-//! FAIR shares.
+//! A demotion counts as a preemption; a CPU that FILTER takes from FAIR does
+//! not, since FAIR shares.
 
 use super::pool::Pool;
 use super::{Policy, Settings};
@@ -32,23 +32,23 @@ pub struct Sfs {
     cpus: u32,
     controller: Controller,
     overload: Option<OverloadPolicy>,
-    /// Credit left of each invocation, in ticks.
+    /// Remaining credit of each invocation, in ticks.
     credit: Vec<Time>,
-    /// FILTER: since when each waits, and who.
+    /// FILTER: waiting invocations, and since when each waits.
     filter: VecDeque<(Time, JobId)>,
-    /// Those that run from FILTER, by the time at which that is over.
+    /// Invocations that run from FILTER, by the end of their turn.
     running: BinaryHeap<Reverse<(Time, JobId)>>,
     fair: Pool,
-    /// In FAIR, and never yet on a CPU.
+    /// Invocations in FAIR that have never had a CPU.
     unstarted: Vec<JobId>,
-    /// Whether time blocked uses up credit, too.
+    /// Whether time blocked also uses up credit.
     charge_io: bool,
-    /// Since when each blocks, or last did.
+    /// When each invocation last blocked.
     blocked: Vec<Time>,
 }
 
 impl Sfs {
-    /// SFS as `settings` say, with this handling of overload.
+    /// Creates the policy with `settings` and this handling of overload.
     pub fn new(settings: &Settings, overload: Option<OverloadPolicy>) -> Self {
         let controller = Controller::new(Config {
             window: settings.window,
@@ -71,8 +71,8 @@ impl Sfs {
         }
     }
 
-    /// Takes all out at `now`, charged with what they have had: their ids,
-    /// ascending.
+    /// Removes all invocations at `now`, charged with the CPU time that they
+    /// have had; returns their ids, ascending.
     pub fn take(&mut self, now: Time, jobs: &mut [Job]) -> Vec<JobId> {
         let mut all: Vec<JobId> = self.filter.drain(..).map(|(_, id)| id).collect();
         for Reverse((over, id)) in std::mem::take(&mut self.running) {
@@ -100,7 +100,7 @@ impl Sfs {
         Some(since.saturating_add(enter.saturating_mul(PER_NS)))
     }
 
-    /// Ends the turns in FILTER that are over at `now`.
+    /// Ends the turns in FILTER that end by `now`.
     fn end_turns(&mut self, now: Time, jobs: &mut [Job], ended: &mut Vec<JobId>) {
         while let Some(Reverse((over, id))) = self.running.peek().copied() {
             if over > now {
@@ -133,7 +133,7 @@ impl Sfs {
         }
     }
 
-    /// Tells the controller for how long FILTER's head has waited.
+    /// Reports the wait of FILTER's head to the controller.
     fn watch_delay(&mut self, now: Time) {
         let wait = self.filter.front().map_or(0, |(since, _)| now - since);
         self.controller.on_delay(wait / PER_NS);
@@ -143,7 +143,7 @@ impl Sfs {
 impl Policy for Sfs {
     fn arrive(&mut self, _id: JobId, now: Time) {
         self.controller.on_arrivals(&[now / PER_NS]);
-        // Ids are in the order of arrival.
+        // Ids follow the order of arrival.
         let credit = self.controller.slice_ns().saturating_mul(PER_NS);
         self.credit.push(credit);
         self.blocked.push(now);
@@ -176,8 +176,8 @@ impl Policy for Sfs {
         self.fair.advance(now, ended);
         for id in ended.iter() {
             let job = &mut jobs[*id as usize];
-            // Overload may have brought one here that still had credit; service
-            // counts against it wherever it is had.
+            // After overload an invocation in FAIR may still have credit; CPU
+            // time counts against it in both queues.
             let credit = &mut self.credit[*id as usize];
             *credit = credit.saturating_sub(job.phase);
             job.charge(job.phase);

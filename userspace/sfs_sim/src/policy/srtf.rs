@@ -1,9 +1,10 @@
-//! Shortest remaining time first: the CPUs go to those that need the least CPU
-//! time until they are through, in this phase and later ones.
+//! Shortest remaining time first: the CPUs go to the invocations with the least
+//! CPU time left, over this phase and later ones.
 //!
 //! On one CPU and without I/O no policy has a lower mean turnaround (Schrage
-//! 1968); on several it need not be the lowest, but comes to it as the load comes to 1
-//! (Grosof, Scully & Harchol-Balter 2018). It knows what no scheduler can.
+//! 1968). On several CPUs it is not always the best, but becomes optimal as the
+//! load approaches 1 (Grosof, Scully & Harchol-Balter 2018). A real scheduler
+//! does not know the remaining time.
 
 use super::Policy;
 use crate::job::{Job, JobId};
@@ -15,18 +16,18 @@ use std::collections::{BTreeSet, BinaryHeap};
 #[derive(Debug)]
 pub struct Srtf {
     cpus: usize,
-    /// The waiting ones, by remaining time.
+    /// Waiting invocations, by remaining time.
     waiting: BinaryHeap<Reverse<(Time, JobId)>>,
-    /// The running ones, by the time at which they would be through if they
-    /// kept their CPU and never blocked: that is the order of their remaining
+    /// Running invocations, by the time at which they would complete if they
+    /// kept their CPU and never blocked. This is the order of their remaining
     /// times at any instant.
     running: BTreeSet<(Time, JobId)>,
-    /// The running ones, by the time that their phase ends.
+    /// Running invocations, by the end of their phase.
     ends: BTreeSet<(Time, JobId)>,
 }
 
 impl Srtf {
-    /// Shortest remaining time first on `cpus` CPUs.
+    /// Creates the policy for `cpus` CPUs.
     pub fn new(cpus: u32) -> Self {
         Self {
             cpus: cpus as usize,

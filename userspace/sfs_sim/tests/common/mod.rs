@@ -1,6 +1,7 @@
-//! What the tests share: workloads by formula, and means with their confidence.
+//! Shared by the tests: workloads by formula, and means with confidence
+//! intervals.
 
-// Each test program uses some of it.
+// Each test program uses only a part of this module.
 #![allow(dead_code)]
 
 use faas_data::trace::Invocation;
@@ -63,8 +64,8 @@ pub fn mean(values: &[f64]) -> f64 {
 
 /// Checks that `want` is in the 99.9 % confidence interval of the mean of
 /// `values`, by the method of batch means (first tenth left out, 20 batches;
-/// Student's t with 19 degrees of freedom), and that the interval says
-/// something: that it is no wider than `precision` x `want` to each side.
+/// Student's t with 19 degrees of freedom). Also checks that the interval is
+/// narrow enough to be meaningful: at most `precision` x `want` to each side.
 pub fn assert_mean(values: &[f64], want: f64, precision: f64) {
     const BATCHES: usize = 20;
     const T: f64 = 3.883;
@@ -78,5 +79,8 @@ pub fn assert_mean(values: &[f64], want: f64, precision: f64) {
         (all - want).abs() <= half,
         "mean {all} +- {half}, want {want}"
     );
-    assert!(half <= precision * want, "+- {half} says little on {want}");
+    assert!(
+        half <= precision * want,
+        "+- {half} is too wide to test {want}"
+    );
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tells user space which thread begins to wait for a CPU, which gets one, and which CPUs
- * idle, under any scheduler. What follows from it is worked out there.
+ * Reports to user space which thread begins to wait for a CPU, which gets one, and which
+ * CPUs idle, under any scheduler. User space evaluates these events.
  */
 #include <scx/common.bpf.h>
 #include "intf.h"
 
 char _license[] SEC("license") = "GPL";
 
-/* For its type alone: the bindings know what the program uses. */
+/* Only for its type: the bindings contain the types that the program uses. */
 const volatile struct sfs_waste_event *type_of_event __attribute__((unused));
 
-/* So many levels of control groups are searched for a quota. */
+/* Number of levels of control groups searched for a quota. */
 #define GROUP_LEVELS	16
 
-/* Of a group without a quota. */
+/* Quota of a group without one. */
 #define NO_QUOTA	(~0ULL)
 
-/* Not above: real-time and deadline tasks, which schedulers of their own serve. */
+/* Below this: real-time and deadline tasks, which have their own scheduling classes. */
 #define MAX_RT_PRIO	100
 
-/* Of a task with the nice value 0; above it is nicer. */
+/* Priority of a task with nice value 0; higher values are nicer. */
 #define DEFAULT_PRIO	120
 
 #define PF_KTHREAD	0x00200000
@@ -30,7 +30,7 @@ struct {
 	__uint(max_entries, 4096);	/* the loader sets it */
 } events SEC(".maps");
 
-/* Events for which there was no room. */
+/* Events lost for lack of room. */
 u64 lost;
 
 /* The loader switches it on and off. */
@@ -52,7 +52,7 @@ static bool may_be_throttled(struct task_struct *p)
 	return true;
 }
 
-/* Return true if somebody should run @p as soon as there is a CPU for it. */
+/* Return true if @p should run as soon as it has a CPU. */
 static bool should_run(struct task_struct *p)
 {
 	return p->pid && p->prio >= MAX_RT_PRIO && !may_be_throttled(p);
@@ -116,7 +116,7 @@ static void note_running(struct sfs_waste_event *event, struct task_struct *p)
 		event->flags |= SFS_WASTE_REAL_TIME;
 }
 
-/* @p waits for a CPU, from now on or as before. One that has not left its CPU yet does not. */
+/* @p waits for a CPU, from now on or as before, unless it has not left its CPU yet. */
 static int waits(struct task_struct *p, u32 flags)
 {
 	struct sfs_waste_event *event;
@@ -144,14 +144,14 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return waits(p, SFS_WASTE_WOKEN);
 }
 
-/* A task has been given other CPUs; what every class of scheduling calls. */
+/* A task's CPUs have changed; every scheduling class calls this. */
 SEC("fexit/set_cpus_allowed_common")
 int BPF_PROG(on_affinity, struct task_struct *p)
 {
 	return small_field(p, on_rq) ? waits(p, 0) : 0;
 }
 
-/* A task is of another class. If it runs, it goes on as what it is now. */
+/* A task's scheduling class has changed. If it runs, it continues in the new class. */
 SEC("fexit/__sched_setscheduler")
 int BPF_PROG(on_class, struct task_struct *p)
 {
@@ -169,9 +169,9 @@ int BPF_PROG(on_class, struct task_struct *p)
 }
 
 /*
- * A process comes into another control group: whose quota may keep it from now on, although
- * it was waiting for a CPU before. What it has waited until now counts. (Its other threads
- * are not told of: for those a wait that began before counts on.)
+ * A process moves to another control group, whose quota may hold it back from now on, although
+ * it was waiting for a CPU before. Its wait until now counts. (Its other threads are not
+ * reported: for them an earlier wait continues.)
  */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p,

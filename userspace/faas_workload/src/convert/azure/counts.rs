@@ -1,4 +1,4 @@
-//! How often functions are invoked.
+//! Invocation counts of functions.
 
 use super::super::Skipped;
 use super::durations::Quantiles;
@@ -10,31 +10,30 @@ use faas_data::input::{is_name, number, shorten};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
-/// Minutes of a day, as the columns are named: from 1. A file may also begin
-/// at 0.
+/// Last minute of a day; columns are named from 1. A file may also begin at 0.
 const LAST_MINUTE: u32 = 1440;
 
-/// Characters of a hash that name a function, if no other one has them.
+/// Number of characters of a hash in a function's name, if they are unique.
 const NAME_LENGTH: usize = 12;
 
-/// Longest name made from a hash, so that a number fits behind it.
+/// Maximum length of a name made from a hash, so that a number fits after it.
 const LONGEST_NAME: usize = 200;
 
-/// A function that is invoked.
+/// An invoked function.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Function {
     pub(super) name: String,
     /// Its line.
     pub(super) line: usize,
     pub(super) quantiles: Quantiles,
-    /// Minutes, in ascending order, and how often it is invoked in each, more
-    /// than 0.
+    /// Minutes, in ascending order, and the number of invocations in each,
+    /// above 0.
     pub(super) counts: Vec<(u32, u32)>,
-    /// How often it is invoked in all.
+    /// Total number of invocations.
     pub(super) total: u64,
 }
 
-/// The content of the file of invocations in the minutes selected.
+/// The invocations in the selected minutes.
 #[derive(Default)]
 pub(super) struct Counts {
     /// In the order of the file.
@@ -64,7 +63,7 @@ pub(super) fn read(
         let parsed = row.and_then(|row| Ok((table.key(&row), parse(&row, &columns)?)));
         let parsed = parsed.and_then(|(key, found)| match seen.insert(key.clone()) {
             true => Ok((key, found)),
-            false => Err("a row above has this function's invocations".to_string()),
+            false => Err("this function's invocations are in an earlier row".to_string()),
         });
         match parsed {
             Ok((key, found)) => counts.add(line, &key, found, quantiles.get(&key), &mut names),
@@ -75,7 +74,7 @@ pub(super) fn read(
 }
 
 impl Counts {
-    /// Adds a function, or notes why it cannot be used.
+    /// Adds a function, or records why it cannot be used.
     fn add(
         &mut self,
         line: usize,
@@ -91,7 +90,7 @@ impl Counts {
         }
         let Some(quantiles) = quantiles else {
             self.without_durations += total;
-            let reason = "there are no durations of this function".to_string();
+            let reason = "this function has no durations".to_string();
             self.skipped.push((line, reason));
             return;
         };
@@ -108,13 +107,13 @@ impl Counts {
     }
 }
 
-/// The minute that a column is for.
+/// The minute of a column.
 fn minute(name: &str) -> Option<u32> {
     let minute = number("", name, u64::from(LAST_MINUTE)).ok()?;
     Some(minute as u32)
 }
 
-/// The columns within `minutes`, in their order.
+/// The columns within `minutes`, in order.
 fn select_minutes(
     file: &str,
     mut columns: Vec<(u32, usize)>,
@@ -122,7 +121,7 @@ fn select_minutes(
 ) -> Result<Vec<(u32, usize)>> {
     columns.sort_unstable();
     let (Some(first), Some(last)) = (columns.first(), columns.last()) else {
-        bail!("{file}:1: there are no columns of minutes, named 1 to {LAST_MINUTE}");
+        bail!("{file}:1: no columns of minutes, named 1 to {LAST_MINUTE}");
     };
     let (first, last) = (first.0, last.0);
     if columns.windows(2).any(|two| two[0].0 == two[1].0) {
@@ -141,7 +140,7 @@ fn parse(row: &StringRecord, columns: &[(u32, usize)]) -> Result<Vec<(u32, u32)>
     for (minute, column) in columns {
         let what = || format!("the count of minute {minute}");
         let text = &row[*column];
-        // By far the most of them are zero.
+        // Most of them are zero.
         if text != "0" {
             match number(&what(), text, u64::from(u32::MAX))? as u32 {
                 0 => {}
@@ -152,8 +151,8 @@ fn parse(row: &StringRecord, columns: &[(u32, usize)]) -> Result<Vec<(u32, u32)>
     Ok(counts)
 }
 
-/// A name for the function with this hash that is not among `names` yet: as
-/// much of the hash as tells it apart, and if all of it does not, a number.
+/// A new name for the function with this hash: as much of the hash as makes it
+/// unique, and a number if all of it does not.
 fn new_name(hash: &str, names: &mut HashSet<String>) -> Result<String, String> {
     let cut = |length| hash.chars().take(length).collect::<String>();
     let long = cut(LONGEST_NAME);

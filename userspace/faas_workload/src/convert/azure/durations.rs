@@ -1,4 +1,4 @@
-//! How long functions take.
+//! Durations of functions.
 
 use super::super::Skipped;
 use super::table::{Key, Table};
@@ -9,14 +9,14 @@ use faas_data::input::{shorten, MAX_US};
 use std::collections::HashMap;
 use std::io::Read;
 
-/// The start of the names of percentile columns.
+/// Prefix of the names of percentile columns.
 const PERCENTILE: &str = "percentile_Average_";
 
-/// Smallest start of a logarithmic line, in milliseconds: the files have 0 for
+/// Minimum start of a logarithmic line, in milliseconds: the files have 0 for
 /// shorter durations.
 const LEAST_MS: f64 = 0.5;
 
-/// The line between two percentiles.
+/// Interpolation between two percentiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Between {
     /// A straight line; overstates the mean of skewed functions
@@ -28,14 +28,14 @@ pub enum Between {
 /// A distribution given by some of its percentiles.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Quantiles {
-    /// Share of the distribution, from 0 to 1, and the duration in
-    /// milliseconds that it ends at. Both never decrease.
+    /// Share of the distribution, from 0 to 1, and the duration in milliseconds
+    /// at that share. Both never decrease.
     points: Vec<(f64, f64)>,
 }
 
 impl Quantiles {
-    /// The duration in milliseconds that a share of `unit` (0 to 1) of all does
-    /// not exceed: on the line between the two percentiles around it.
+    /// The duration in milliseconds that a share of `unit` (0 to 1) does not
+    /// exceed, interpolated between the two percentiles around it.
     pub(super) fn at(&self, unit: f64, between: Between) -> f64 {
         let next = self.points.partition_point(|(share, _)| *share <= unit);
         let (low, high) = match (self.points.get(next.wrapping_sub(1)), self.points.get(next)) {
@@ -76,7 +76,10 @@ pub(super) fn read(file: &str, reader: impl Read) -> Result<Durations> {
         let parsed = row.and_then(|row| Ok((table.key(&row), parse(&row, &columns)?)));
         match parsed {
             Ok((key, _)) if quantiles.contains_key(&key) => {
-                skipped.push((line, "a row above has this function's durations".into()));
+                skipped.push((
+                    line,
+                    "this function's durations are in an earlier row".into(),
+                ));
             }
             Ok((key, points)) => {
                 quantiles.insert(key, Quantiles { points });
@@ -87,7 +90,7 @@ pub(super) fn read(file: &str, reader: impl Read) -> Result<Durations> {
     Ok(Durations { quantiles, skipped })
 }
 
-/// The share, from 0 to 1, that a percentile column is for.
+/// The share, from 0 to 1, of a percentile column.
 fn percentile(name: &str) -> Option<f64> {
     let share = decimal(name.strip_prefix(PERCENTILE)?)? / 100.0;
     (share <= 1.0).then_some(share)
@@ -99,7 +102,7 @@ fn parse(row: &StringRecord, columns: &[(f64, usize)]) -> Result<Vec<(f64, f64)>
         let text = &row[*column];
         let ms = decimal(text).filter(|ms| *ms <= MAX_US as f64 / 1e3);
         let ms =
-            ms.ok_or_else(|| format!("`{}` is no number of milliseconds", shorten(text, 40)))?;
+            ms.ok_or_else(|| format!("`{}` is not a number of milliseconds", shorten(text, 40)))?;
         if points.last().is_some_and(|before| before.1 > ms) {
             return Err("its percentiles decrease".to_string());
         }

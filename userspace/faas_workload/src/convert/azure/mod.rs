@@ -1,25 +1,27 @@
 //! The Azure Functions 2019 trace, as released (Shahrad et al., ATC 2020).
 //!
-//! Two files of a day: how often each function was invoked in each minute
-//! (`HashOwner,HashApp,HashFunction,Trigger,1,...,1440`; a part of the minutes
-//! will do), and how long it took (`HashOwner,HashApp,HashFunction,Average,
+//! Two files of a day: the number of invocations of each function in each
+//! minute (`HashOwner,HashApp,HashFunction,Trigger,1,...,1440`; a part of the
+//! minutes is enough), and the durations
+//! (`HashOwner,HashApp,HashFunction,Average,
 //! Count,Minimum,Maximum,percentile_Average_0,...,percentile_Average_100`, in
-//! milliseconds). The three hashes together are a function.
+//! milliseconds). The three hashes together identify a function.
 //!
-//! Times that are not in the files are drawn, from a stream of random numbers for
-//! each function, so the selection does not change them:
+//! Times that are not in the files are drawn, from a separate stream of random
+//! numbers for each function, so that the selection does not change them:
 //! - An arrival is uniform within its minute.
 //! - A service time comes from the function's percentiles: the inverse of its
-//!   distribution function is a straight line from each percentile to the
-//!   next, or a straight line of the logarithms ([`Between`]). The files have
-//!   nothing from the 75th to the 99th percentile, and a straight line between
-//!   them is far above a long tail: in samples of 100 and 500 functions the
-//!   mean is 55 % and 21 % above that of the files' own averages, with
-//!   logarithms 28 % and 10 %.
+//!   distribution function is a straight line from each percentile to the next,
+//!   or a straight line of the logarithms ([`Between`]). The files have nothing
+//!   between the 75th and the 99th percentile, and a straight line between them
+//!   is far above a long tail. In samples of 100 and 500 functions the mean is
+//!   55 % and 21 % above that of the files' own averages, with logarithms 28 %
+//!   and 10 %.
 //!
-//! Limits: the durations are wall-clock times and include waiting. The percentiles
-//! are of averages over 30 s, so single invocations of busy functions vary more.
-//! Durations below half a millisecond are 0 ms in the files.
+//! Limits: the durations are wall-clock times and include waiting. The
+//! percentiles are of averages over 30 s, so single invocations of busy
+//! functions vary more. Durations below half a millisecond are 0 ms in the
+//! files.
 
 mod counts;
 mod durations;
@@ -39,22 +41,22 @@ pub use select::Pick;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Minutes of the day, the first and the last of a range.
+/// The first and the last minute of a range, within a day.
 pub type Minutes = (u32, u32);
 
-/// Which part of the files to take, and how.
+/// Selection from the files, and its conversion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// These minutes only.
     pub minutes: Option<Minutes>,
-    /// Leave this number of functions out, from the most popular on.
+    /// Drop this number of functions, the most popular first.
     pub drop_top: usize,
-    /// Take this number of functions only.
+    /// Use this number of functions only.
     pub functions: Option<usize>,
-    /// Which functions to take.
+    /// Which functions to use.
     pub pick: Pick,
-    /// Largest share of all invocations that one function may have (0 to 1);
-    /// invocations of a more popular one are left out, evenly over time.
+    /// Maximum share of all invocations for one function (0 to 1); invocations
+    /// of more popular ones are dropped, evenly over time.
     pub cap_top: Option<f64>,
     /// How to interpolate between two percentiles of a function's durations.
     pub between: Between,
@@ -77,16 +79,16 @@ pub struct Converted {
     pub skipped_durations: Skipped,
     /// Unusable rows of the invocations.
     pub skipped_invocations: Skipped,
-    /// Invocations of functions that have no durations.
+    /// Invocations of functions without durations.
     pub without_durations: u64,
-    /// Functions that were not invoked in the minutes selected.
+    /// Functions that were not invoked in the selected minutes.
     pub idle: usize,
-    /// Invocations in the minutes selected, of functions with durations.
+    /// Invocations in the selected minutes, of functions with durations.
     pub available: u64,
 }
 
 /// Joins and converts the two files, each given with its name for messages.
-/// Holds the durations and the counts of functions that were invoked, not the
+/// Keeps the durations and counts of invoked functions in memory, not the
 /// files.
 ///
 /// # Errors

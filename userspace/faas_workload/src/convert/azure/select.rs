@@ -1,11 +1,11 @@
-//! Which functions to take, and how much of each.
+//! Selection of functions and invocations.
 
 use super::counts::Function;
 use super::Options;
 use crate::random::Random;
 use anyhow::{bail, Result};
 
-/// Which functions to take, if not all.
+/// Which functions to select, if not all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
     /// The most popular
@@ -14,11 +14,12 @@ pub enum Pick {
     Sample,
 }
 
-/// Takes what `options` ask for, in the order of the file: first the most
-/// popular are dropped, then functions picked, then the most popular capped.
+/// Applies the selection of `options`, keeping the order of the file: first the
+/// most popular are dropped, then functions are picked, then the most popular
+/// are capped.
 pub(super) fn select(functions: Vec<Function>, options: &Options) -> Result<Vec<Function>> {
     let mut functions = functions;
-    // Most popular first; which of two that are as popular is the file's order.
+    // Most popular first; ties keep the order of the file.
     functions.sort_by_key(|function| (std::cmp::Reverse(function.total), function.line));
     functions.drain(..options.drop_top.min(functions.len()));
     if let Some(count) = options.functions {
@@ -42,8 +43,8 @@ fn shuffle(functions: &mut [Function], count: usize, mut random: Random) {
     }
 }
 
-/// Leaves invocations of the most popular functions out until none has more
-/// than `share` of the rest.
+/// Drops invocations of the most popular functions until none has more than
+/// `share` of the rest.
 fn cap(functions: &mut [Function], share: f64) -> Result<()> {
     let mut totals: Vec<u64> = functions.iter().map(|function| function.total).collect();
     totals.sort_unstable_by_key(|total| std::cmp::Reverse(*total));
@@ -59,8 +60,8 @@ fn cap(functions: &mut [Function], share: f64) -> Result<()> {
     Ok(())
 }
 
-/// The number of invocations that no function may exceed so that none has more
-/// than `share` of all; `totals` are in descending order.
+/// The maximum number of invocations of a function such that none has more than
+/// `share` of all; `totals` are in descending order.
 ///
 /// If the first k functions are cut to c each and `rest` is the sum of the
 /// others, c = share x (k x c + rest), thus c = share x rest / (1 - k x share).
@@ -73,7 +74,8 @@ fn limit(totals: &[u64], share: f64) -> Option<u64> {
         }
         let limit = share * rest as f64 / free;
         if *total as f64 <= limit {
-            // A whole number stays whole despite rounding.
+            // A small tolerance for rounding, so that a whole number stays
+            // whole.
             return Some((limit + 1e-6) as u64);
         }
         rest -= total;
@@ -81,12 +83,12 @@ fn limit(totals: &[u64], share: f64) -> Option<u64> {
     None
 }
 
-/// Leaves `limit` invocations of a function, evenly over its own.
+/// Keeps `limit` invocations of a function, evenly spread over its own.
 fn thin(function: &mut Function, limit: u64) {
     if function.total <= limit {
         return;
     }
-    // 128 bits, as both factors may have 44 of them.
+    // 128 bits, since both factors may have 44.
     let kept =
         |seen: u64| (u128::from(seen) * u128::from(limit) / u128::from(function.total)) as u64;
     let mut seen = 0;
@@ -108,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_leaves_no_function_more_than_its_share() {
+    fn the_limit_caps_the_share_of_every_function() {
         // 900 of 1000 cut to 25: 25 / 125 = 20 %
         assert_eq!(limit(&[900, 20, 20, 20, 20, 20], 0.2), Some(25));
         // 900 and 400 cut to c each, c = 0.3 (2 c + 100): 75 of 250
         assert_eq!(limit(&[900, 400, 50, 50], 0.3), Some(75));
-        // As it is.
+        // Unchanged.
         assert_eq!(limit(&[10, 10], 0.5), Some(10));
         assert_eq!(limit(&[10, 10], 0.4), None);
         assert_eq!(limit(&[10], 0.5), None);

@@ -10,7 +10,7 @@ const HASHES: [&str; 3] = ["HashOwner", "HashApp", "HashFunction"];
 /// Identity of a function: the hashes of its owner, its application and itself.
 pub(super) type Key = [String; 3];
 
-/// A table that is being read.
+/// A table during reading.
 pub(super) struct Table<'a, R> {
     file: &'a str,
     reader: csv::Reader<R>,
@@ -32,7 +32,7 @@ impl<'a, R: Read> Table<'a, R> {
         let mut hashes = [0; 3];
         for (place, name) in hashes.iter_mut().zip(HASHES) {
             let found = header.iter().position(|field| field == name);
-            *place = found.with_context(|| format!("{file}:1: there is no column {name}"))?;
+            *place = found.with_context(|| format!("{file}:1: no column {name}"))?;
         }
         Ok(Self {
             file,
@@ -42,7 +42,7 @@ impl<'a, R: Read> Table<'a, R> {
         })
     }
 
-    /// The columns whose name `parse` makes a value of, with the value.
+    /// The columns for whose name `parse` returns a value, with that value.
     pub(super) fn columns<T>(&self, parse: impl Fn(&str) -> Option<T>) -> Vec<(T, usize)> {
         let names = self.header.iter().enumerate();
         names
@@ -53,8 +53,8 @@ impl<'a, R: Read> Table<'a, R> {
     /// The next row; `None` at the end.
     ///
     /// # Errors
-    /// If the file cannot be read, or if a quoted field has a line break: most
-    /// likely a quote is missing, and rows are lost.
+    /// If the file cannot be read, or a quoted field has a line break: most
+    /// likely a quote is missing and rows would be lost.
     pub(super) fn next(&mut self) -> Result<Option<Row>> {
         let mut record = ByteRecord::new();
         let more = self.reader.read_byte_record(&mut record);

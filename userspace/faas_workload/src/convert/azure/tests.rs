@@ -39,7 +39,7 @@ fn run(counts: &str, durations: &str, options: &Options) -> Result<Converted, St
     .map_err(|error| format!("{error:#}"))
 }
 
-/// How often each function is invoked, by its name.
+/// Total invocations of each function, by name.
 fn totals(converted: &Converted) -> Vec<(String, usize)> {
     let mut totals = std::collections::BTreeMap::new();
     for one in &converted.invocations {
@@ -112,7 +112,7 @@ fn service_times_follow_the_percentiles() {
 }
 
 #[test]
-fn what_cannot_be_joined_or_read_is_counted_with_its_line() {
+fn unusable_rows_are_counted_with_their_lines() {
     let durations = [
         constant("f", 5),
         "o,a,short,1,2\n".to_string(),
@@ -139,17 +139,17 @@ fn what_cannot_be_joined_or_read_is_counted_with_its_line() {
     };
     let want = [
         "3: want 14 fields, found 5",
-        "4: a row above has this function's durations",
-        "6: `x` is no number of milliseconds",
+        "4: this function's durations are in an earlier row",
+        "6: `x` is not a number of milliseconds",
         "7: its percentiles decrease",
     ];
     assert_eq!(reasons(&converted.skipped_durations), want);
     let want = [
-        "3: a row above has this function's invocations",
-        "4: there are no durations of this function",
+        "3: this function's invocations are in an earlier row",
+        "4: this function has no durations",
         "5: the count of minute 2 `x` is not a whole number",
         "6: want 6 fields, found 4",
-        "9: a row above has this function's invocations",
+        "9: this function's invocations are in an earlier row",
     ];
     assert_eq!(reasons(&converted.skipped_invocations), want);
     assert_eq!((converted.without_durations, converted.idle), (4, 1));
@@ -195,12 +195,12 @@ fn minutes_and_functions_are_selected() {
             names.collect::<String>()
         })
         .collect();
-    // All six pairs turn up.
+    // All six pairs occur.
     assert_eq!(samples.len(), 6, "{samples:?}");
 }
 
 #[test]
-fn what_is_selected_does_not_change_what_is_drawn() {
+fn the_selection_does_not_change_the_draws() {
     let durations = constant("f", 20) + "o,a,g,50,9,0,100,0,1,25,50,75,99,100\n";
     let counts = "1,2\no,a,f,http,90,90\no,a,g,http,30,30\n";
     let all = run(counts, &durations, &options()).unwrap();
@@ -218,7 +218,7 @@ fn what_is_selected_does_not_change_what_is_drawn() {
 fn files_that_are_not_the_trace_are_refused() {
     let good = constant("f", 1);
     let cases = [
-        ("Trigger2\n", "i.csv:1: there are no columns of minutes"),
+        ("Trigger2\n", "i.csv:1: no columns of minutes"),
         ("1,1\n", "i.csv:1: two columns are for the same minute"),
         ("1\n", "i.csv: no function with durations is invoked"),
         ("1\no,a,g,http,7\n", "i.csv: no function with durations"),
@@ -246,10 +246,7 @@ fn files_that_are_not_the_trace_are_refused() {
     );
     let header = "HashOwner,HashApp,Trigger,1\n".as_bytes();
     let error = convert(("i.csv", header), ("d.csv", header), &options()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "d.csv:1: there is no column HashFunction"
-    );
+    assert_eq!(error.to_string(), "d.csv:1: no column HashFunction");
 }
 
 /// Golden: a change here changes published workloads.
@@ -272,8 +269,8 @@ fn the_seed_determines_every_byte() {
 }
 
 proptest! {
-    /// Rows made of pieces that fit and pieces that do not: nothing panics, and
-    /// the result is a trace.
+    /// Rows of valid and invalid pieces: nothing panics, and the result is a
+    /// trace.
     #[test]
     fn any_files_give_a_trace_or_an_error(
         counts in prop::collection::vec(any_row(6), 0..9),
@@ -316,7 +313,7 @@ fn any_row(fields: usize) -> impl Strategy<Value = String> {
     })
 }
 
-/// The converted sample of this number of functions, if it is here.
+/// The converted sample of this number of functions, if available.
 fn sample(functions: usize, options: &Options) -> Option<Converted> {
     let open = |name| {
         let path = shared(&format!("traces/azure2019/{functions}/{name}.csv"))?;

@@ -4,19 +4,19 @@
 //!
 //! G(a) = sup over d > 0 of P(X - a <= d | X > a) / E[min(X - a, d) | X > a]
 //!
-//! the best ratio of the chance to complete it within d to the CPU time that
-//! this takes (Gittins 1979; Aalto, Ayesta & Righter 2009, eq. 4). With the
-//! distribution F and H(x) = the integral of 1 - F from 0 to x it is the
+//! the best ratio of the probability of completion within d to the CPU time
+//! spent on it (Gittins 1979; Aalto, Ayesta & Righter 2009, eq. 4). With the
+//! distribution F and H(x) = the integral of 1 - F from 0 to x, it is the
 //! steepest slope from (H(a), F(a)) to a later point of the curve (H, F). For
-//! an empirical distribution only the values that occur need to be looked at,
-//! and the candidates among them are the upper convex hull of the points behind
-//! a. Between two values G rises, since less is left to do for the same chance;
-//! at a value it falls, if the invocation is still not complete.
+//! an empirical distribution only the values that occur matter, and the
+//! candidates among them are the upper convex hull of the points after a.
+//! Between two values G rises, since less work is left for the same
+//! probability; at a value it falls if the invocation is still not complete.
 
 use crate::time::{Time, PER_US};
 
-/// Most values that an empirical distribution is described by. With more
-/// different ones, equally many shares of the sample (quantiles) stand for them.
+/// Maximum number of values that describe an empirical distribution. A sample
+/// with more different values is reduced to this many quantiles.
 pub const MAX_VALUES: usize = 512;
 
 /// The index of one distribution, by attained service.
@@ -28,7 +28,7 @@ pub struct Index {
     share: Vec<f64>,
     /// H at each of them, in microseconds.
     area: Vec<f64>,
-    /// The next corner of the hull of all later points, for each.
+    /// For each, the next corner of the hull of all later points.
     corner: Vec<usize>,
     /// G at each of them.
     index: Vec<f64>,
@@ -36,7 +36,7 @@ pub struct Index {
 
 impl Index {
     /// The index for the empirical distribution of `sample`, in ticks. An empty
-    /// one gives 0 everywhere.
+    /// sample gives 0 everywhere.
     pub fn of(mut sample: Vec<Time>) -> Self {
         sample.sort_unstable();
         let values = quantiles(&sample);
@@ -62,8 +62,8 @@ impl Index {
         this
     }
 
-    /// G at `age` ticks of attained service, for each microsecond; 0 from the
-    /// largest value on, where the distribution knows nothing.
+    /// G at `age` ticks of attained service, per microsecond; 0 from the
+    /// largest value on, where the distribution has no data.
     pub fn at(&self, age: Time) -> f64 {
         let point = self.point(age);
         let since = us(age - self.values[point]);
@@ -75,7 +75,7 @@ impl Index {
         self.steepest(area, share, point + 1).1
     }
 
-    /// The first age after `age` at which G is below `bound`, if there is one.
+    /// The first age after `age` at which G is below `bound`, if any.
     pub fn falls_below(&self, bound: f64, age: Time) -> Option<Time> {
         let next = self.point(age) + 1;
         let place = self.index[next..].iter().position(|index| *index < bound)?;
@@ -87,8 +87,8 @@ impl Index {
         self.values.partition_point(|value| *value <= age) - 1
     }
 
-    /// Along the hull from point `from` on: the corner to which the slope from
-    /// (`area`, `share`) is steepest, and that slope.
+    /// Along the hull from point `from` on: the corner with the steepest slope
+    /// from (`area`, `share`), and that slope.
     fn steepest(&self, area: f64, share: f64, from: usize) -> (usize, f64) {
         let slope = |corner: usize| (self.share[corner] - share) / (self.area[corner] - area);
         let (mut best, mut steepest) = (from, slope(from));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_sample_knows_nothing() {
+    fn an_empty_sample_gives_zero() {
         assert_eq!(index(&[]).at(7), 0.0);
         assert_eq!(index(&[]).falls_below(1.0, 7), None);
     }

@@ -1,15 +1,15 @@
-//! The Gittins index policy: the CPUs go to those with the highest index, which
-//! is computed from the service that an invocation has attained and from the
-//! distribution of all service times; see [`index`].
+//! The Gittins index policy: the CPUs go to the invocations with the highest
+//! index. The index follows from the service that an invocation has attained
+//! and the distribution of all service times; see [`index`].
 //!
-//! In an M/G/1 queue no policy that knows only that has a lower mean turnaround
-//! (Gittins 1979; Aalto, Ayesta & Righter 2009); on several CPUs it is close at
-//! high load (Scully, Grosof & Harchol-Balter 2020). Service counts over the
-//! whole invocation, across its I/O.
+//! In an M/G/1 queue no policy with only this information has a lower mean
+//! turnaround (Gittins 1979; Aalto, Ayesta & Righter 2009); on several CPUs it
+//! is close to optimal at high load (Scully, Grosof & Harchol-Balter 2020).
+//! Service counts over the whole invocation, across its I/O.
 //!
 //! The index of a running invocation falls only at the points of the
-//! distribution, so it is looked at again only there, and only where it falls
-//! below that of the best waiting one.
+//! distribution. It is therefore checked again only at those points where it
+//! falls below the index of the best waiting invocation.
 
 pub mod index;
 
@@ -21,7 +21,7 @@ use index::Index;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// An index that can be ordered; there are no NaNs among them.
+/// An index with a total order; it is never NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rank(f64);
 
@@ -44,9 +44,9 @@ impl PartialOrd for Rank {
 struct Run {
     id: JobId,
     since: Time,
-    /// When its phase ends.
+    /// End of its phase.
     end: Time,
-    /// When its index may be below `against`.
+    /// When its index may fall below `against`.
     check: Time,
     against: Rank,
 }
@@ -61,8 +61,8 @@ pub struct Gittins {
 }
 
 impl Gittins {
-    /// Highest index first on `cpus` CPUs, by the distribution of
-    /// `durations_us`; if that is empty, of the service times of `trace`.
+    /// Creates the policy for `cpus` CPUs and the distribution of
+    /// `durations_us`, or of the service times of `trace` if that is empty.
     pub fn new(cpus: u32, durations_us: &[u64], trace: &[Invocation]) -> Self {
         let own = || trace.iter().map(Invocation::service_us).collect();
         let known: Vec<u64> = match durations_us {
@@ -82,7 +82,8 @@ impl Gittins {
         Rank(self.index.at(age))
     }
 
-    /// The running one that has to go first: of equals the one that came last.
+    /// The running invocation to preempt first; of equals, the latest to
+    /// arrive.
     fn lowest(&self, now: Time, jobs: &[Job]) -> Option<(usize, Rank)> {
         let ranks = self.running.iter().enumerate();
         ranks
@@ -110,11 +111,11 @@ impl Gittins {
         self.waiting.push((rank, Reverse(run.id)));
     }
 
-    /// Has all running ones looked at when they may fall below `best`.
+    /// Schedules a check of each running invocation for when it may fall below
+    /// `best`.
     fn watch(&mut self, best: Rank, now: Time, jobs: &[Job]) {
         for run in &mut self.running {
-            // One that is watched against a higher rank is looked at early
-            // enough.
+            // A check against a higher rank is early enough.
             if run.check > now && best <= run.against {
                 continue;
             }
@@ -160,7 +161,7 @@ impl Policy for Gittins {
                         return;
                     }
                 }
-                // The victim waits below the one that it made room for.
+                // The victim ranks below the invocation that replaced it.
             }
             self.waiting.pop();
             self.start(id, now, &mut jobs[id as usize]);

@@ -1,25 +1,25 @@
 //! Ranks and deadlines: the mechanics of scx_sfs with `--policy learned`.
 //!
-//! A [`Rule`] gives each function a table: the rank of an invocation by the CPU
-//! time that it has attained, and when that worsens, which ends its slice. A
-//! rank stands for a time, what a completion costs.
+//! A [`Rule`] gives each function a table: the rank of an invocation by
+//! attained CPU time, and when that rank worsens, which ends its slice. A rank
+//! stands for a time, the expected cost of a completion.
 //!
-//! - **Virtual clock.** It shows the CPU time that one who was there all along
-//!   would have had under processor sharing.
-//! - **Queue.** A CPU that becomes free takes the earliest deadline: the virtual
-//!   time of its arrival + `ageing` x the time that its rank stands for.
-//! - **Preemption.** One that arrives or wakes and finds no free CPU takes that
-//!   of the invocation with the worst rank if its own is better, unless that one
-//!   is overdue. Nothing else preempts; a slice that ends gives the CPU to the
-//!   earliest deadline, which may be the same invocation's.
+//! - **Virtual clock.** It shows the CPU time that an invocation present all
+//!   along would have had under processor sharing.
+//! - **Queue.** A free CPU takes the earliest deadline: the virtual time of the
+//!   arrival + `ageing` x the time that the rank stands for.
+//! - **Preemption.** An invocation that arrives or wakes and finds no free CPU
+//!   preempts the one with the worst rank, if its own rank is better and the
+//!   other is not overdue. Nothing else preempts. When a slice ends, the CPU
+//!   goes to the earliest deadline, possibly the same invocation's.
 //!
-//! Ageing is bounded thereby: when processor sharing would have given an
-//! invocation `ageing` times what its completion costs, nothing that arrives
-//! from then on is before it, in the queue or by preemption. With an `ageing` of
-//! 0 the order is that of the ranks alone, and nothing is ever overdue.
+//! This bounds waits. Once processor sharing would have given an invocation
+//! `ageing` times the cost of its completion, no later arrival goes before it,
+//! in the queue or by preemption. With an `ageing` of 0 the order is that of
+//! the ranks alone, and nothing is ever overdue.
 //!
-//! As in the kernel, slices end at ticks, and what runs is taken to have the
-//! rank that it had at its last tick.
+//! As in the kernel, slices end at ticks, and a running invocation has the rank
+//! of its last tick.
 
 pub mod rule;
 
@@ -34,21 +34,22 @@ use std::collections::BTreeSet;
 /// How ranks become an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mechanics {
-    /// Ranks to a level, 1 or more: those of one level are equals.
+    /// Ranks per level, 1 or more; ranks of one level are equal.
     pub level: u8,
-    /// By how many ranks a newcomer must be better to preempt, 1 or more.
+    /// Number of ranks by which a newcomer must be better to preempt, 1 or
+    /// more.
     pub margin: u8,
-    /// From one tick to the next, in microseconds; 0: slices end at once.
+    /// Time between ticks in microseconds; 0: slices end at once.
     pub tick_us: u64,
-    /// How many times what its completion costs an invocation waits for later
-    /// ones, in virtual time; 0: without end.
+    /// An invocation waits for later ones at most this many times its expected
+    /// cost, in virtual time; 0: no limit.
     pub ageing: f64,
     /// Completions between two refreshes of the tables, 1 or more.
     pub refresh: u32,
 }
 
 impl Mechanics {
-    /// Those of scx_sfs.
+    /// The defaults of scx_sfs.
     pub const DEFAULT: Self = Self {
         level: 1,
         margin: 1,
@@ -64,16 +65,15 @@ impl Default for Mechanics {
     }
 }
 
-/// Who is first: deadline or rank, since when it waits, who.
+/// Sort key: deadline or rank, start of the wait, id.
 type Key = (u64, Time, JobId);
 
-/// What is known of an invocation besides its [`Job`].
+/// State of an invocation besides its [`Job`].
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// What the virtual clock showed at its arrival.
+    /// The virtual time of its arrival.
     born: Time,
-    /// Since when it waits or would wait: one that is preempted keeps its place
-    /// among equals.
+    /// Start of its wait; a preempted invocation keeps its place among equals.
     since: Time,
 }
 
@@ -81,9 +81,9 @@ struct Place {
 struct Run {
     id: JobId,
     began: Time,
-    /// When its phase ends.
+    /// End of its phase.
     end: Time,
-    /// When its slice ends.
+    /// End of its slice.
     over: Time,
 }
 
@@ -93,21 +93,21 @@ pub struct Ranked<R> {
     cpus: u32,
     mechanics: Mechanics,
     rule: R,
-    /// The virtual clock, and when it was right.
+    /// The virtual clock, and when it was last updated.
     clock: Time,
     now: Time,
     /// By id.
     places: Vec<Place>,
     waiting: BTreeSet<Key>,
     running: Vec<Run>,
-    /// Those that have arrived or woken since the last decision.
+    /// Invocations that have arrived or woken since the last decision.
     fresh: Vec<JobId>,
-    /// Those whose slice has ended since.
+    /// Invocations whose slice has ended since then.
     expired: Vec<JobId>,
 }
 
 impl<R: Rule> Ranked<R> {
-    /// Ranks by `rule`, as `settings` say.
+    /// Creates the policy with the ranks of `rule`.
     pub fn new(settings: &Settings, rule: R) -> Self {
         Self {
             cpus: settings.cpus,
@@ -123,13 +123,13 @@ impl<R: Rule> Ranked<R> {
         }
     }
 
-    /// The rule, for what completes elsewhere.
+    /// The rule, for completions elsewhere.
     pub fn rule(&mut self) -> &mut R {
         &mut self.rule
     }
 
-    /// Has the virtual clock go on to `now`, at which `present` invocations
-    /// have been ready since the last time.
+    /// Advances the virtual clock to `now`; `present` invocations have been
+    /// ready since the last call.
     pub fn pass(&mut self, now: Time, present: usize) {
         let (cpus, present) = (u128::from(self.cpus), present as u128);
         let share = u128::from(now - self.now) * cpus / present.max(cpus);
@@ -141,8 +141,8 @@ impl<R: Rule> Ranked<R> {
         self.rule.table(id).rank(attained / PER_NS)
     }
 
-    /// Until when on the virtual clock an invocation of this rank waits for
-    /// later ones.
+    /// The virtual time until which an invocation of this rank waits for later
+    /// ones.
     fn deadline(&self, id: JobId, rank: u8) -> Time {
         if self.mechanics.ageing == 0.0 {
             return Time::MAX;
@@ -186,7 +186,7 @@ impl<R: Rule> Ranked<R> {
         run.id
     }
 
-    /// The rank of a running one, as of its last tick.
+    /// The rank of a running invocation at its last tick.
     fn rank_now(&self, run: &Run, now: Time, jobs: &[Job]) -> u8 {
         let tick = now.checked_div(self.mechanics.tick_us * PER_US);
         let seen = tick.map_or(now, |tick| tick * self.mechanics.tick_us * PER_US);
@@ -194,8 +194,8 @@ impl<R: Rule> Ranked<R> {
         self.rank(run.id, jobs[run.id as usize].attained + ran)
     }
 
-    /// Where the invocation runs that one of `rank` may preempt: of those that
-    /// are not overdue the worst, if it is worse by the margin.
+    /// The place of the invocation that one of `rank` may preempt: the worst of
+    /// those not overdue, if it is worse by the margin.
     fn victim(&self, rank: u8, now: Time, jobs: &[Job]) -> Option<usize> {
         let ranks = self.running.iter().enumerate().map(|(place, run)| {
             let worse = self.rank_now(run, now, jobs);
@@ -217,7 +217,7 @@ impl<R: Rule> Ranked<R> {
 
 impl<R: Rule> Policy for Ranked<R> {
     fn arrive(&mut self, _id: JobId, now: Time) {
-        // Ids are in the order of arrival.
+        // Ids follow the order of arrival.
         self.places.push(Place {
             born: self.clock,
             since: now,

@@ -1,4 +1,4 @@
-//! Where the tables come from.
+//! Sources of the tables.
 
 use crate::job::JobId;
 use crate::policy::Settings;
@@ -9,7 +9,7 @@ use sfs_policy::learn::{Change, Learner, Table};
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-/// Buckets to a doubling.
+/// Buckets per power of two.
 const OCTAVE: usize = 4;
 
 /// A source of tables.
@@ -17,11 +17,11 @@ pub trait Rule: Debug {
     /// The table of the invocation `id`.
     fn table(&self, id: JobId) -> &Table;
 
-    /// It has completed after `service_ns` of CPU time.
+    /// Records that `id` completed after `service_ns` of CPU time.
     fn completed(&mut self, _id: JobId, _service_ns: u64) {}
 }
 
-/// The functions of a trace by number, in the order in which they appear.
+/// Numbers the functions of a trace in order of first appearance.
 #[derive(Debug, Default)]
 struct Numbers<'a>(HashMap<&'a str, u32>);
 
@@ -36,12 +36,13 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The table with these ranks, `level` of them taken for one.
+/// The table with these ranks, in groups of `level` equal ranks.
 fn table(ranks: Ranks, level: u8) -> Table {
     Table::new(ranks.map(|rank| rank / level * level))
 }
 
-/// `learned`: what the loader of scx_sfs publishes, as the kernel half has it.
+/// `learned`: the tables that the loader of scx_sfs publishes, as the kernel
+/// half applies them.
 #[derive(Debug)]
 pub struct Learned {
     learner: Learner,
@@ -55,13 +56,13 @@ pub struct Learned {
     /// The table of each function that has one of its own.
     own: HashMap<u64, u16>,
     default_table: Option<u16>,
-    /// What stands in for the tables before there are any.
+    /// Stands in until there are tables.
     none: Table,
 }
 
 impl Learned {
     /// Learns from the history in `settings` at once, and from the completions
-    /// of `trace` as they come.
+    /// of `trace` as they happen.
     pub fn new(settings: &Settings, trace: &[Invocation]) -> Self {
         let mut numbers = Numbers::default();
         let function = numbers.of_all(trace);
@@ -131,7 +132,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Knows `trace`.
+    /// Takes the distributions from `trace`.
     pub fn new(settings: &Settings, trace: &[Invocation]) -> Self {
         let mut numbers = Numbers::default();
         let function = numbers.of_all(trace);
@@ -155,12 +156,12 @@ impl Rule for Known {
     }
 }
 
-/// `mlfq`: a level for each doubling of what was attained.
+/// `mlfq`: one level per power of two of attained service.
 #[derive(Debug)]
 pub struct Levels(Table);
 
 impl Levels {
-    /// Four buckets to a level.
+    /// Four buckets per level.
     pub fn doubling() -> Self {
         let level = |bucket| (bucket / OCTAVE * OCTAVE) as u8;
         Self(Table::new(std::array::from_fn(level)))
@@ -173,18 +174,18 @@ impl Rule for Levels {
     }
 }
 
-/// `mean`: the mean service time of each function so far, to the next power of
-/// two; nothing for one that has not completed.
+/// `mean`: the mean service time of each function so far, rounded up to a power
+/// of two; 0 for a function without completions.
 #[derive(Debug)]
 pub struct Means {
     function: Vec<u32>,
-    /// Of each function the CPU time in ns, and the completions.
+    /// For each function, the CPU time in ns and the number of completions.
     sums: Vec<(u64, u64)>,
     tables: Vec<Table>,
 }
 
 impl Means {
-    /// Has seen nothing of `trace` yet.
+    /// Creates it without any completions of `trace`.
     pub fn new(trace: &[Invocation]) -> Self {
         let mut numbers = Numbers::default();
         let level = |level| Table::new([(level * OCTAVE) as u8; BUCKETS]);
