@@ -66,7 +66,6 @@ test: build test-unit ## everything: units, tools, and the scheduler in a live k
 test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
 	scripts/test-links
-	tests/test.sh
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)

@@ -1,5 +1,5 @@
 //! What `sfs_suite run` does with guests that run, fail and are interrupted: with stand-ins
-//! for vm/run and sfs_behaviour. `tests/test.sh` has more.
+//! for vm/run and sfs_behaviour. `perturb.rs` has more.
 
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
