@@ -65,7 +65,6 @@ test: build test-unit ## everything: units, tools, and the scheduler in a live k
 
 test-unit: setup ## only what needs no virtual machine
 	scripts/cargo-test --release --locked --workspace
-	scripts/test-links
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)
@@ -115,7 +114,7 @@ lint: setup ## formatting, clippy, shellcheck and the links of the documentation
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/shellcheck
-	scripts/check-links
+	cd userspace && $(CARGO) test --quiet --release --locked -p sfs_scripts --test links
 
 audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
