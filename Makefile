@@ -89,8 +89,8 @@ overhead: build ## what scx_sfs itself costs, in a VM: tables; OF="queue 1 100" 
 policies: build ## the candidates for --policy, simulated on many workloads: the tables of docs/policy.md; PART="workloads" for some
 	@$(LAB) policies $(PART)
 
-stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some
-	tests/stress $(MIX)
+stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM; MIX="fork ..." for some (userspace/target/release/sfs_suite stress --help)
+	@userspace/target/release/sfs_suite stress $(MIX)
 
 bench: build ## any schedulers on any workload; variables: userspace/target/release/sfs_lab bench --help
 	@$(LAB) bench

@@ -2,7 +2,7 @@
 //! length, many sleepers, arrivals at a rate, groups that exchange messages,
 //! rings that pass a token, clients and servers; and the cost of BPF programs
 //! meanwhile. This crate is only that load program, for `make overhead`, `make
-//! parity` and `tests/stress`; it runs as root in a virtual machine.
+//! parity` and `make stress`; it runs as root in a virtual machine.
 
 mod arrivals;
 mod costs;

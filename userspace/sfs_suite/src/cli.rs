@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::run::{self, RunArgs};
+use crate::stress::{self, StressArgs};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use sfs_jobs::failure::{self, Failure};
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs the behaviour suite in virtual machines.
+/// Runs the behaviour suite, and mixes of load, in virtual machines.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub struct Cli {
@@ -25,12 +26,15 @@ pub struct Cli {
 enum Task {
     /// Run the cases: `tests/run`
     Run(RunArgs),
+    /// Put scx_sfs under mixes of load by stress-ng: `make stress`
+    Stress(StressArgs),
 }
 
 impl Task {
     fn name(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
+            Self::Stress(_) => "stress",
         }
     }
 }
@@ -57,6 +61,7 @@ fn execute(cli: Cli) -> Result<u8> {
     };
     match cli.task {
         Task::Run(args) => run::run(&tree, &args, &interrupt),
+        Task::Stress(args) => stress::run(&tree, &args),
     }
 }
 

@@ -16,3 +16,4 @@ pub mod kind;
 pub mod perturb;
 pub mod pool;
 pub mod run;
+pub mod stress;

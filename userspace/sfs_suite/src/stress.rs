@@ -1,0 +1,96 @@
+//! `sfs_suite stress`: scx_sfs in a guest, under mixes of load by stress-ng.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+use sfs_jobs::tree::Tree;
+
+/// Real seconds until the guest is given up.
+const TIMEOUT: &str = "7200";
+
+/// What the guest needs beside stress-ng.
+const PROGRAMS: [&str; 3] = ["scx_sfs", "sfs_crowd", "sfs_stress"];
+
+/// The command line of `sfs_suite stress`.
+#[derive(Args, Debug)]
+pub struct StressArgs {
+    /// Guest seconds for each mix: what scx's own acceptance test gives it
+    #[arg(long, value_name = "S", default_value = "45", value_parser = clap::value_parser!(u32).range(1..100_000))]
+    seconds: u32,
+    /// Cycles of the mixes that load and unload
+    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..100_000))]
+    cycles: u32,
+    /// Options of scx_sfs
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    args: String,
+    /// CPUs, as for vm/run
+    #[arg(long, value_name = "N")]
+    cpus: Option<String>,
+    /// The kernel, as for vm/run
+    #[arg(long, value_name = "K")]
+    kernel: Option<OsString>,
+    /// How CPUs are emulated, as for vm/run
+    #[arg(long, value_name = "A")]
+    accel: Option<String>,
+    /// Memory, as for vm/run
+    #[arg(long, value_name = "M")]
+    mem: Option<String>,
+    /// aggressive, affinity, fork, cyclic, messages, groups, memory, cycles or kills (default: all)
+    #[arg(value_name = "MIX", value_parser = ["aggressive", "affinity", "fork", "cyclic", "messages", "groups", "memory", "cycles", "kills"])]
+    mixes: Vec<String>,
+}
+
+/// Becomes `vm/run` with the guest's side, `sfs_stress`.
+///
+/// # Errors
+///
+/// A program is missing, or `vm/run` does not start.
+pub fn run(tree: &Tree, args: &StressArgs) -> Result<u8> {
+    let mut command = Command::new(tree.at("vm/run"));
+    command.args(["--timeout", TIMEOUT]);
+    for (option, value) in [
+        ("--cpus", args.cpus.as_ref().map(OsString::from)),
+        ("--kernel", args.kernel.clone()),
+        ("--accel", args.accel.as_ref().map(OsString::from)),
+        ("--mem", args.mem.as_ref().map(OsString::from)),
+    ] {
+        if let Some(value) = value {
+            command.arg(option).arg(value);
+        }
+    }
+    for name in PROGRAMS {
+        let program = tree.at("userspace/target/release").join(name);
+        if !program.is_file() {
+            bail!("{} is not built; run make first", program.display());
+        }
+        command.arg("--in").arg(program);
+    }
+    let stress_ng = find("stress-ng")
+        .context("stress-ng is not installed; scripts/setup-host stress installs it")?;
+    command
+        .arg("--in")
+        .arg(stress_ng)
+        .args(["--", "sfs_stress"]);
+    command.args(["--seconds", &args.seconds.to_string()]);
+    command.args(["--cycles", &args.cycles.to_string()]);
+    command.args(["--args", &args.args]).args(&args.mixes);
+    Err(command.exec()).context("cannot start vm/run")
+}
+
+/// Returns where PATH has the program `name`, if it does.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders = std::env::split_paths(&path);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
