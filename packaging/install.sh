@@ -25,8 +25,8 @@ DESTDIR=${DESTDIR:-}
 BUILD_DIR=${BUILD_DIR:-${CARGO_TARGET_DIR:-$root/userspace/target}/release}
 
 case $PREFIX in
-    /usr | /usr/local) SYSTEMD_DIR=${SYSTEMD_DIR:-$PREFIX/lib/systemd/system} ;;
-    *) SYSTEMD_DIR=${SYSTEMD_DIR:-$SYSCONFDIR/systemd/system} ;;
+/usr | /usr/local) SYSTEMD_DIR=${SYSTEMD_DIR:-$PREFIX/lib/systemd/system} ;;
+*) SYSTEMD_DIR=${SYSTEMD_DIR:-$SYSCONFDIR/systemd/system} ;;
 esac
 
 programs='scx_sfs faasbench sfs_waste'
@@ -36,134 +36,135 @@ docdir=$PREFIX/share/doc/scx_sfs
 options=$SYSCONFDIR/default/scx_sfs
 
 die() {
-    echo "install.sh: $*" >&2
-    exit 1
+	echo "install.sh: $*" >&2
+	exit 1
 }
 
 # The unit names these paths, and systemd and sed have ideas about some
 # characters.
 check_path() {
-    case $2 in
-        /*) ;;
-        *) die "$1 must be an absolute path, not '$2'." ;;
-    esac
-    case $2 in
-        *[!A-Za-z0-9/._+-]*) die "$1 must have only letters, digits and / . _ + - in it, not '$2'." ;;
-    esac
+	case $2 in
+	/*) ;;
+	*) die "$1 must be an absolute path, not '$2'." ;;
+	esac
+	case $2 in
+	*[!A-Za-z0-9/._+-]*) die "$1 must have only letters, digits and / . _ + - in it, not '$2'." ;;
+	esac
 }
 
 check_paths() {
-    check_path PREFIX "$PREFIX"
-    check_path SYSCONFDIR "$SYSCONFDIR"
-    check_path SYSTEMD_DIR "$SYSTEMD_DIR"
-    case $PREFIX/ in
-        /home/* | /root/* | /run/user/* | /tmp/* | /var/tmp/*)
-            die "PREFIX must not be '$PREFIX': the service cannot see that directory." ;;
-    esac
+	check_path PREFIX "$PREFIX"
+	check_path SYSCONFDIR "$SYSCONFDIR"
+	check_path SYSTEMD_DIR "$SYSTEMD_DIR"
+	case $PREFIX/ in
+	/home/* | /root/* | /run/user/* | /tmp/* | /var/tmp/*)
+		die "PREFIX must not be '$PREFIX': the service cannot see that directory."
+		;;
+	esac
 }
 
 check_built() {
-    for program in $programs; do
-        [ -x "$BUILD_DIR/$program" ] || die "$BUILD_DIR/$program is not built: run make first."
-    done
-    for document in licences.txt scx_sfs.cdx.json faasbench.cdx.json sfs_waste.cdx.json; do
-        [ -s "$BUILD_DIR/$document" ] || die "$BUILD_DIR/$document is not there: run make first."
-    done
+	for program in $programs; do
+		[ -x "$BUILD_DIR/$program" ] || die "$BUILD_DIR/$program is not built: run make first."
+	done
+	for document in licences.txt scx_sfs.cdx.json faasbench.cdx.json sfs_waste.cdx.json; do
+		[ -s "$BUILD_DIR/$document" ] || die "$BUILD_DIR/$document is not there: run make first."
+	done
 }
 
 # put MODE SOURCE PATH: installs one file.
 put() {
-    dir=$DESTDIR$(dirname -- "$3")
-    if ! mkdir -p -- "$dir" 2>/dev/null || ! [ -w "$dir" ]; then
-        die "$dir is not writable: run as root, or set PREFIX or DESTDIR."
-    fi
-    install -m "$1" -- "$2" "$DESTDIR$3"
-    echo "installed $DESTDIR$3"
+	dir=$DESTDIR$(dirname -- "$3")
+	if ! mkdir -p -- "$dir" 2>/dev/null || ! [ -w "$dir" ]; then
+		die "$dir is not writable: run as root, or set PREFIX or DESTDIR."
+	fi
+	install -m "$1" -- "$2" "$DESTDIR$3"
+	echo "installed $DESTDIR$3"
 }
 
 remove() {
-    [ -e "$DESTDIR$1" ] || return 0
-    rm -f -- "$DESTDIR$1" || die "$DESTDIR$1 cannot be removed: run as root."
-    echo "removed $DESTDIR$1"
+	[ -e "$DESTDIR$1" ] || return 0
+	rm -f -- "$DESTDIR$1" || die "$DESTDIR$1 cannot be removed: run as root."
+	echo "removed $DESTDIR$1"
 }
 
 put_unit() {
-    generated=$(mktemp)
-    trap 'rm -f -- "$generated"' EXIT
-    sed -e "s|@BINDIR@|$bindir|g" -e "s|@DOCDIR@|$docdir|g" -e "s|@SYSCONFDIR@|$SYSCONFDIR|g" \
-        "$here/$unit.in" >"$generated"
-    put 644 "$generated" "$SYSTEMD_DIR/$unit"
+	generated=$(mktemp)
+	trap 'rm -f -- "$generated"' EXIT
+	sed -e "s|@BINDIR@|$bindir|g" -e "s|@DOCDIR@|$docdir|g" -e "s|@SYSCONFDIR@|$SYSCONFDIR|g" \
+		"$here/$unit.in" >"$generated"
+	put 644 "$generated" "$SYSTEMD_DIR/$unit"
 }
 
 put_options() {
-    if [ -e "$DESTDIR$options" ] || [ -L "$DESTDIR$options" ]; then
-        cmp -s "$here/scx_sfs.default" "$DESTDIR$options" ||
-            echo "kept      $DESTDIR$options (the new one is $docdir/scx_sfs.default)"
-        return 0
-    fi
-    put 644 "$here/scx_sfs.default" "$options"
+	if [ -e "$DESTDIR$options" ] || [ -L "$DESTDIR$options" ]; then
+		cmp -s "$here/scx_sfs.default" "$DESTDIR$options" ||
+			echo "kept      $DESTDIR$options (the new one is $docdir/scx_sfs.default)"
+		return 0
+	fi
+	put 644 "$here/scx_sfs.default" "$options"
 }
 
 remove_options() {
-    [ -e "$DESTDIR$options" ] || return 0
-    if cmp -s "$here/scx_sfs.default" "$DESTDIR$options"; then
-        remove "$options"
-    else
-        echo "kept    $DESTDIR$options (it was edited)"
-    fi
+	[ -e "$DESTDIR$options" ] || return 0
+	if cmp -s "$here/scx_sfs.default" "$DESTDIR$options"; then
+		remove "$options"
+	else
+		echo "kept    $DESTDIR$options (it was edited)"
+	fi
 }
 
 # Whether the systemd that runs this machine is concerned.
 systemd_is_live() {
-    [ -z "$DESTDIR" ] && [ -d /run/systemd/system ]
+	[ -z "$DESTDIR" ] && [ -d /run/systemd/system ]
 }
 
 do_install() {
-    check_built
-    for program in $programs; do
-        put 755 "$BUILD_DIR/$program" "$bindir/$program"
-    done
-    put 644 "$root/LICENSE" "$docdir/LICENSE"
-    put 644 "$BUILD_DIR/licences.txt" "$docdir/licences.txt"
-    for program in $programs; do
-        put 644 "$BUILD_DIR/$program.cdx.json" "$docdir/$program.cdx.json"
-    done
-    put 644 "$here/README.md" "$docdir/service.md"
-    put 644 "$root/docs/runbook.md" "$docdir/runbook.md"
-    put 644 "$here/scx_sfs.default" "$docdir/scx_sfs.default"
-    put_options
-    put_unit
-    if systemd_is_live; then
-        systemctl daemon-reload
-    fi
+	check_built
+	for program in $programs; do
+		put 755 "$BUILD_DIR/$program" "$bindir/$program"
+	done
+	put 644 "$root/LICENSE" "$docdir/LICENSE"
+	put 644 "$BUILD_DIR/licences.txt" "$docdir/licences.txt"
+	for program in $programs; do
+		put 644 "$BUILD_DIR/$program.cdx.json" "$docdir/$program.cdx.json"
+	done
+	put 644 "$here/README.md" "$docdir/service.md"
+	put 644 "$root/docs/runbook.md" "$docdir/runbook.md"
+	put 644 "$here/scx_sfs.default" "$docdir/scx_sfs.default"
+	put_options
+	put_unit
+	if systemd_is_live; then
+		systemctl daemon-reload
+	fi
 }
 
 do_uninstall() {
-    if systemd_is_live && [ -e "$SYSTEMD_DIR/$unit" ]; then
-        systemctl --quiet disable --now "$unit"
-    fi
-    for program in $programs; do
-        remove "$bindir/$program"
-    done
-    for document in LICENSE licences.txt service.md runbook.md scx_sfs.default; do
-        remove "$docdir/$document"
-    done
-    for program in $programs; do
-        remove "$docdir/$program.cdx.json"
-    done
-    rmdir -- "$DESTDIR$docdir" 2>/dev/null || true
-    remove_options
-    remove "$SYSTEMD_DIR/$unit"
-    if systemd_is_live; then
-        systemctl daemon-reload
-    fi
+	if systemd_is_live && [ -e "$SYSTEMD_DIR/$unit" ]; then
+		systemctl --quiet disable --now "$unit"
+	fi
+	for program in $programs; do
+		remove "$bindir/$program"
+	done
+	for document in LICENSE licences.txt service.md runbook.md scx_sfs.default; do
+		remove "$docdir/$document"
+	done
+	for program in $programs; do
+		remove "$docdir/$program.cdx.json"
+	done
+	rmdir -- "$DESTDIR$docdir" 2>/dev/null || true
+	remove_options
+	remove "$SYSTEMD_DIR/$unit"
+	if systemd_is_live; then
+		systemctl daemon-reload
+	fi
 }
 
 [ $# -le 1 ] || die "too many arguments; usage: install.sh [install|uninstall]."
 action=${1:-install}
 case $action in
-    install | uninstall) ;;
-    *) die "'$action' is neither install nor uninstall." ;;
+install | uninstall) ;;
+*) die "'$action' is neither install nor uninstall." ;;
 esac
 check_paths
 "do_$action"
