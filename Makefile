@@ -19,8 +19,8 @@ export BPF_CLANG
 # What runs the measurements. The variables of `make bench` are those of `sfs_lab bench
 # --help`; given on make's command line or in the environment, they reach it by themselves.
 LAB := userspace/target/release/sfs_lab
-# What writes licences and bills of materials beside the programs, from userspace/.
-RELEASE := target/release/sfs_release
+# What writes licences and bills of materials beside the programs.
+RELEASE := userspace/target/release/sfs_release --workspace userspace
 
 # The version that `make audit` installs where there is none.
 CARGO_DENY := 0.20.2
@@ -55,7 +55,8 @@ setup:
 
 build: setup ## the scheduler, the benchmark and the simulation (installs what is missing, as root)
 	cd userspace && $(CARGO) build --release --locked --workspace
-	@cd userspace && $(RELEASE) licences --write && $(RELEASE) bom
+	@$(RELEASE) licences --write
+	@$(RELEASE) bom
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench

@@ -14,10 +14,11 @@ pub const NOBODY: u32 = 65534;
 const TOOLS: [&str; 5] = ["bash", "cat", "grep", "sed", "sort"];
 /// What the sets `build`, `test` and `vm` of `scripts/setup-host` need, apart from clang and
 /// libraries. Nothing calls them.
-const NEEDS: [&str; 8] = [
+const NEEDS: [&str; 9] = [
     "make",
     "gcc",
     "shellcheck",
+    "shfmt",
     "cpio",
     "gzip",
     "xz",

@@ -88,7 +88,7 @@ fn judge(mix: Mix, settings: &Settings) -> Result<(bool, Duration)> {
     }
     let said = kernel_log()?;
     let complaints: Vec<_> = said.lines().filter(|line| is_complaint(line)).collect();
-    complaints.iter().for_each(|line| note(line));
+    complaints.iter().for_each(note);
     Ok((result.is_ok() && complaints.is_empty(), since(start)))
 }
 
