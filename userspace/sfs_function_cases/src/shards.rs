@@ -150,7 +150,7 @@ fn as_many_shards_as_cpus_at_most(bench: &Bench) -> Result<()> {
         .find(|line| line.contains("--filter-shards") && line.contains("WARN"));
     bench.say(warning.unwrap_or("no warning"));
     ensure!(
-        warning.is_some_and(|line| line.contains(&format!("the {} CPUs", bench.cpus()))),
+        warning.is_some_and(|line| line.contains(&format!("online CPUs, {}:", bench.cpus()))),
         "the warning is missing: {log}"
     );
     let burst = (0..8 * bench.cpus()).map(|_| Process::burner(ms(5)));
