@@ -57,12 +57,12 @@ impl Loader {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Returns the last lines of the loader's log.
+    /// Returns the last lines of the loader's log, as one line.
     pub fn last_lines(&self, count: usize) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(count)..].join("\n")
+        lines[lines.len().saturating_sub(count)..].join("; ")
     }
 
     /// Ends the loader at once.

@@ -29,13 +29,11 @@ pub fn out(name: &str) -> PathBuf {
 
 /// Leaves a file of figures.
 pub fn leave(name: &str, text: &str) -> Result<()> {
-    fs::create_dir_all(OUT)?;
     fs::write(out(name), text).with_context(|| format!("cannot write {name}"))
 }
 
 /// Runs a program whose output is a file of figures.
 pub fn leave_output(name: &str, command: &mut Command) -> Result<()> {
-    fs::create_dir_all(OUT)?;
     let file = File::create(out(name)).with_context(|| format!("cannot write {name}"))?;
     let status = spawn(command.stdout(file))?.wait()?;
     ensure!(status.success(), "no figures of {name}: {status}");

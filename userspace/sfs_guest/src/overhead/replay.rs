@@ -55,7 +55,6 @@ fn used(pid: Pid) -> Result<String> {
 /// and the loader have used so far is left twice a second.
 pub fn trace(cpus: usize, sandbox: &str, options: &[String]) -> Result<()> {
     set("/proc/sys/kernel/bpf_stats_enabled", "1")?;
-    fs::create_dir_all(OUT)?;
     let said = File::create(out("said")).context("cannot write to /out")?;
     let mut faasbench = usual("faasbench");
     faasbench
