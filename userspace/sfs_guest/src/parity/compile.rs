@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{ensure, Context, Result};
 use sfs_testbed::clock::{now, since};
 
-use super::root::{self, ROOT};
+use super::root::ROOT;
 use crate::programs::succeeds;
 
 /// Folders of such files, below the library's.
@@ -82,9 +83,13 @@ fn sources(library: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Compiles a file; returns whether that succeeded.
+/// Compiles a file; returns whether that succeeded. As in a build by make, a shell waits for
+/// the compiler.
 fn compile_file(library: &Path, file: &Path, worker: usize) -> bool {
-    let mut command = root::command(&["/usr/bin/tcc", "-nostdinc", OWN_HEADERS]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "\"$0\" \"$@\" && exit", "chroot", ROOT])
+        .args(["/usr/bin/tcc", "-nostdinc", OWN_HEADERS]);
     for headers in HEADERS {
         command.arg(format!("-I{}", library.join(headers).display()));
     }
