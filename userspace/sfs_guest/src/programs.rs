@@ -171,7 +171,9 @@ mod tests {
     fn processes_are_found_by_name() {
         let mut child = spawn(Command::new("sleep").arg("60")).unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
-        assert!(processes("sleep").contains(&pid));
+        // It has its name a moment after exec.
+        let is_named = || processes("sleep").contains(&pid);
+        assert!(wait_until(PATIENCE, is_named));
         assert!(!processes("slee").contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
