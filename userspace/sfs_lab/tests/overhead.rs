@@ -18,7 +18,7 @@ fn program(path: &Path, text: &str) {
 fn tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();
     program(&tree.path().join("vm/run"), VM_RUN);
-    for name in ["scx_sfs", "sfs_crowd", "faasbench"] {
+    for name in ["scx_sfs", "sfs_crowd", "faasbench", "sfs_guest"] {
         program(
             &tree.path().join("userspace/target/release").join(name),
             "#!/bin/sh\necho \"$*\" >>gen\n",
@@ -74,7 +74,7 @@ fn programs_by_the_number_of_cpus() {
         "{tables}"
     );
     let calls: Vec<&str> = calls.lines().collect();
-    assert_eq!(calls[0], "--timeout 99 --cpus 2: one_cpu cpus -v");
+    assert_eq!(calls[0], "--timeout 99 --cpus 2: --one-cpu cpus -v");
     assert_eq!(calls[1], "--timeout 99 --cpus 4: cpus -v");
     assert_eq!(calls.len(), 3);
 }
@@ -88,7 +88,7 @@ fn programs_by_the_tasks_that_wait() {
         .collect();
     assert_eq!(heads[0], "| FILTER, us each | 1 waiting | 20000 waiting |");
     assert_eq!(heads.len(), 3);
-    assert_eq!(calls, "--cpus 2 --mem 3G: one_cpu queue  1 20000\n");
+    assert_eq!(calls, "--cpus 2 --mem 3G: --one-cpu queue  1 20000\n");
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn tree() -> TempDir {
     for (path, text) in [
         ("vm/run", VM_RUN),
         ("vm/debian-root", DEBIAN_ROOT),
-        ("scripts/parity-guest", ""),
+        ("bin/sfs_guest", ""),
         ("bin/scx_sfs", ""),
         ("bin/sfs_crowd", ""),
         ("docs/parity.md", PAGE),
@@ -173,14 +173,14 @@ fn guests_have_what_their_rows_need() {
     let has = |call: &str, text: &str| assert!(call.contains(text), "{text}: {call}");
     for call in &calls {
         has(call, "--quiet --timeout 1800 --mem 3G --cpus 2 --console ");
-        has(call, " --in bin/sfs_crowd --in scripts/parity-guest ");
+        has(call, " --in bin/sfs_crowd --in bin/sfs_guest ");
         has(call, " --in bin/scx_sfs --env SCHEDULER=scx_sfs ");
         assert!(!call.contains("servers.tar"), "{call}");
     }
     has(calls[0], "/archive.tar:/stress.tar ");
     has(
         calls[0],
-        " SCHEDULER_ARGS=--policy fair --env ROWS=stress/sem/1 stress/sem/all keystrokes -- sh /bin/parity-guest",
+        " SCHEDULER_ARGS=--policy fair --env ROWS=stress/sem/1 stress/sem/all keystrokes -- sfs_guest parity",
     );
     assert!(!calls[1].contains("stress.tar"), "{}", calls[1]);
     has(

@@ -76,10 +76,9 @@ impl Column {
     /// # Errors
     /// If a program cannot be read.
     pub fn made_of(&self, tree: &Tree, release: &Path, archives: &Archives) -> Result<String> {
-        let guest = PathBuf::from("scripts/parity-guest");
         let files = self.program.iter().cloned();
         let mut sum = Sha256::new();
-        for path in files.chain([guest, release.join("sfs_crowd")]) {
+        for path in files.chain(["sfs_guest", "sfs_crowd"].map(|name| release.join(name))) {
             let bytes = std::fs::read(tree.at(&path));
             sum.update(bytes.with_context(|| format!("cannot read {}", path.display()))?);
         }
@@ -127,7 +126,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        write("scripts/parity-guest", "guest\n");
+        write("bin/sfs_guest", "guest\n");
         write("bin/sfs_crowd", "crowd\n");
         write("bin/scx_sfs", "one\n");
         let tree = Tree::new(root.path(), None);

@@ -1,7 +1,7 @@
 //! Measures what else runs on a worker, under EEVDF and under scx_sfs, in virtual time:
 //! stress-ng's stressors, messages and wake-ups, servers, a compiler, a person who types.
 //!
-//! `scripts/parity-guest` runs in the guest. Each row's result is kept with the digest of
+//! `sfs_guest parity` runs in the guest. Each row's result is kept with the digest of
 //! the programs that it was measured with, so interrupted runs resume.
 
 mod archives;
@@ -36,7 +36,7 @@ const COLUMNS: [&str; 6] = [
 ];
 
 /// What the results depend on beside the peers, for git.
-const SOURCES: [&str; 3] = ["scheds", "userspace", "scripts/parity-guest"];
+const SOURCES: [&str; 2] = ["scheds", "userspace"];
 
 /// The options, most of which may also be given as environment variables.
 #[derive(Debug, Args)]
@@ -148,7 +148,7 @@ impl ParityArgs {
     }
 
     fn measure(&self, tree: &Tree, interrupt: &Interrupt) -> Result<()> {
-        for name in ["scx_sfs", "sfs_crowd"] {
+        for name in ["scx_sfs", "sfs_crowd", "sfs_guest"] {
             let path = self.release.join(name);
             if !tree.is_program(&path) {
                 refuse!("{} is not built; run make first", path.display());

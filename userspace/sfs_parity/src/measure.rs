@@ -196,7 +196,8 @@ impl Plan<'_> {
             .arg(folder.join("console"))
             .arg("--in")
             .arg(self.release.join("sfs_crowd"))
-            .args(["--in", "scripts/parity-guest"]);
+            .arg("--in")
+            .arg(self.release.join("sfs_guest"));
         if needs(&NEED_STRESS) {
             let stress = self.archives.stress.display();
             vm.arg("--in").arg(format!("{stress}:/stress.tar"));
@@ -216,7 +217,7 @@ impl Plan<'_> {
         ] {
             vm.arg("--env").arg(format!("{name}={value}"));
         }
-        vm.args(["--", "sh", "/bin/parity-guest"])
+        vm.args(["--", "sfs_guest", "parity"])
             .stdout(create("log")?)
             .stderr(create("said")?);
         let status = Job::start(&mut vm)?.wait(self.interrupt)?;

@@ -1,6 +1,7 @@
 //! Processes under test: forked from the case without exec, as a fork is enough for an
 //! invocation.
 
+use std::fs;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -255,13 +256,31 @@ pub fn fork_every(interval: Duration, count: u32) -> Result<()> {
 ///
 /// It has ended.
 pub fn cpu_of(pid: Pid) -> Result<usize> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // Field 39, "processor" (proc_pid_stat(5)); field 2, the name, may contain blanks.
     let fields = stat
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_whitespace());
     let cpu = fields.and_then(|mut fields| fields.nth(36));
     Ok(cpu.context("/proc has no such field")?.parse()?)
+}
+
+/// Returns the CPU time used by the threads of `pid`, those that have ended left out.
+///
+/// # Errors
+///
+/// It has ended.
+pub fn cpu_time_of(pid: Pid) -> Result<Duration> {
+    let mut used = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end meanwhile.
+        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
+            continue;
+        };
+        let ns = text.split_whitespace().next();
+        used += ns.context("schedstat is empty")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(used))
 }
 
 /// Returns how often `pid` got a CPU.
@@ -271,7 +290,7 @@ pub fn cpu_of(pid: Pid) -> Result<usize> {
 /// It has ended.
 pub fn turns_of(pid: Pid) -> Result<u64> {
     // CPU time, waiting time, turns (Documentation/scheduler/sched-stats.rst).
-    let schedstat = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let schedstat = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
     let turns = schedstat.split_whitespace().nth(2);
     Ok(turns.context("/proc has no such field")?.parse()?)
 }
@@ -283,9 +302,9 @@ pub fn turns_of(pid: Pid) -> Result<u64> {
 /// There is none.
 pub fn kernel_thread(name: &str) -> Result<Pid> {
     let named = |pid: &Pid| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
     };
-    std::fs::read_dir("/proc")?
+    fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .map(Pid::from_raw)
         .find(named)

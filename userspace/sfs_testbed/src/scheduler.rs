@@ -18,6 +18,7 @@ use sfs_waste::Span;
 pub use sfs_statistics::Metrics as Stats;
 
 use crate::clock::{now, wait_until};
+use crate::process::cpu_time_of;
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 
@@ -105,16 +106,7 @@ impl Scheduler {
     ///
     /// The loader is gone.
     pub fn cpu_time(&self) -> Result<Duration> {
-        let mut used = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
-            // A thread that serves statistics may end meanwhile.
-            let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else {
-                continue;
-            };
-            let ns = text.split_whitespace().next();
-            used += ns.context("schedstat is empty")?.parse::<u64>()?;
-        }
-        Ok(Duration::from_nanos(used))
+        cpu_time_of(self.pid())
     }
 
     /// Returns the loader's standard error so far.

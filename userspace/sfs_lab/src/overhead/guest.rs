@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Programs of this workspace that every guest has.
-const OURS: [&str; 3] = ["scx_sfs", "sfs_crowd", "faasbench"];
+const OURS: [&str; 4] = ["scx_sfs", "sfs_crowd", "faasbench", "sfs_guest"];
 
 /// Where bpftool is if it is in no folder of an ordinary user's PATH.
 const BPFTOOL: &str = "/usr/sbin/bpftool";
@@ -84,9 +84,9 @@ impl<'a> Lab<'a> {
         for program in &self.programs {
             vm.arg("--in").arg(program);
         }
-        vm.args(["--in", "scripts/overhead-guest:/guest", "--out"])
+        vm.arg("--out")
             .arg(format!("/out:{}", folder.display()))
-            .args(["--", "chrt", "-f", "10", "sh", "/guest"])
+            .args(["--", "chrt", "-f", "10", "sfs_guest", "overhead"])
             .args(command);
         let since = Instant::now();
         let status = Job::start(&mut vm)?.wait_and(self.interrupt, SHOW, || {

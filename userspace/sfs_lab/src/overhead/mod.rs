@@ -1,7 +1,7 @@
 //! Measures what scx_sfs itself costs, in VMs, and prints it as tables in Markdown.
 //!
 //! Times are those of emulated CPUs in virtual time: a nanosecond is an instruction, and the
-//! same build gives the same figures. `scripts/overhead-guest` is the guest's side.
+//! same build gives the same figures. `sfs_guest overhead` is the guest's side.
 
 mod guest;
 mod objects;
@@ -164,7 +164,7 @@ pub fn run(tree: &Tree, args: OverheadArgs, interrupt: &Interrupt) -> Result<u8>
             objects::growth(&lab, "sandboxes", n)?
         }
         What::Loader { rate } => {
-            let command = ["one_cpu", "loaders", &rate.to_string(), options];
+            let command = ["--one-cpu", "loaders", &rate.to_string(), options];
             lab.guest("loader", &["--cpus", "2"], &command)?;
             replay::loader(&lab)?
         }
@@ -180,7 +180,7 @@ fn cpus(lab: &Lab, common: &Common, counts: &[u32]) -> Result<String> {
         let name = format!("cpus.{count}");
         // Where tasks may use one CPU only, each has its queue; so one of two.
         let machine = (*count).max(2).to_string();
-        let command = ["one_cpu", "cpus", &common.args];
+        let command = ["--one-cpu", "cpus", &common.args];
         let command = if *count == 1 {
             &command[..]
         } else {
@@ -216,7 +216,7 @@ fn queue(lab: &Lab, options: &str, lengths: &[u32]) -> Result<String> {
     let most = lengths.iter().max().copied().unwrap_or(0);
     let memory = format!("{}G", MEMORY_GIB + most / 20_000);
     let words: Vec<String> = lengths.iter().map(u32::to_string).collect();
-    let mut command = vec!["one_cpu", "queue", options];
+    let mut command = vec!["--one-cpu", "queue", options];
     command.extend(words.iter().map(String::as_str));
     lab.guest("queue", &["--cpus", "2", "--mem", &memory], &command)?;
     let mut tables = Vec::new();
