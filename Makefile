@@ -115,7 +115,7 @@ microbench: setup ## the speed of the policy, hints, the benchmark and the simul
 lint: setup ## formatting, clippy, shellcheck and the links of the documentation, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
-	scripts/shellcheck
+	scripts/check-sources
 	cd userspace && $(CARGO) test --quiet --release --locked -p sfs_scripts --test links
 
 audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network

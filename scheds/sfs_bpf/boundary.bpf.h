@@ -10,12 +10,24 @@
 static void count_begun(u32 kind)
 {
 	switch (kind) {
-	case SFS_BOUNDARY_FORK:		count(SFS_BEGUN_BY_FORK); break;
-	case SFS_BOUNDARY_EXEC:		count(SFS_BEGUN_BY_EXEC); break;
-	case SFS_BOUNDARY_ACCEPT:	count(SFS_BEGUN_BY_ACCEPT); break;
-	case SFS_BOUNDARY_RECEIVE:	count(SFS_BEGUN_BY_RECEIVE); break;
-	case SFS_BOUNDARY_HINT:		count(SFS_BEGUN_BY_HINT); break;
-	case SFS_BOUNDARY_IDLE:		count(SFS_BEGUN_BY_IDLE); break;
+	case SFS_BOUNDARY_FORK:
+		count(SFS_BEGUN_BY_FORK);
+		break;
+	case SFS_BOUNDARY_EXEC:
+		count(SFS_BEGUN_BY_EXEC);
+		break;
+	case SFS_BOUNDARY_ACCEPT:
+		count(SFS_BEGUN_BY_ACCEPT);
+		break;
+	case SFS_BOUNDARY_RECEIVE:
+		count(SFS_BEGUN_BY_RECEIVE);
+		break;
+	case SFS_BOUNDARY_HINT:
+		count(SFS_BEGUN_BY_HINT);
+		break;
+	case SFS_BOUNDARY_IDLE:
+		count(SFS_BEGUN_BY_IDLE);
+		break;
 	}
 }
 
@@ -33,8 +45,8 @@ static bool is_same_invocation(const struct invocation *inv, u32 kind)
 }
 
 /* Handle a boundary of @kind, if that kind was asked for. */
-static void cross_boundary(struct task_struct *p, struct task_ctx *tctx,
-			   struct invocation *inv, u32 kind, u64 arrived_at)
+static void cross_boundary(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
+			   u32 kind, u64 arrived_at)
 {
 	if (!(boundaries & kind))
 		return;
@@ -73,7 +85,7 @@ static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 		end_invocation(p, tctx, &tctx->own);
 		tctx->own.state = INV_NONE;
 	}
-	tctx->fresh = id != 0;	/* a task that enters a sandbox starts there */
+	tctx->fresh = id != 0; /* a task that enters a sandbox starts there */
 	tctx->sandbox = id;
 }
 
@@ -133,8 +145,8 @@ static void restore_credit(struct invocation *inv)
  * only because one of its attributes changes. A fork that fails later never gets
  * here.
  */
-static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *tctx,
-					bool wakeup, u64 now)
+static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *tctx, bool wakeup,
+					u64 now)
 {
 	struct invocation *inv;
 	bool fresh;
@@ -237,8 +249,7 @@ static void leave_accept(u64 err)
 		return;
 	inv = current_invocation(p, &tctx);
 	if (inv)
-		cross_boundary(p, tctx, inv, SFS_BOUNDARY_ACCEPT,
-			       tctx->woken_at ?: clock_now());
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_ACCEPT, tctx->woken_at ?: clock_now());
 }
 
 SEC("fentry/inet_accept")
@@ -287,16 +298,14 @@ static void leave_receive(u64 got)
 		return;
 	inv = current_invocation(p, &tctx);
 	if (inv && tctx->slept)
-		cross_boundary(p, tctx, inv, SFS_BOUNDARY_RECEIVE,
-			       tctx->woken_at ?: clock_now());
+		cross_boundary(p, tctx, inv, SFS_BOUNDARY_RECEIVE, tctx->woken_at ?: clock_now());
 }
 
 static bool is_receive_port(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
-	return !receive_port ||
-	       (sk && sk->__sk_common.skc_dport == receive_port);
+	return !receive_port || (sk && sk->__sk_common.skc_dport == receive_port);
 }
 
 SEC("fexit/inet_recvmsg")
@@ -344,7 +353,7 @@ struct {
 
 /* The first request may have arrived before its process was started, but at most
  * this long before. */
-#define COLD_START_NS	(10 * NSEC_PER_SEC)
+#define COLD_START_NS (10 * NSEC_PER_SEC)
 
 /* Apply @hint to @p. Count the outcome in @batch. Return true if @p, or another thread
  * that gets credit from the hint, may be waiting in FAIR. */

@@ -13,11 +13,26 @@ static u32 significant_bits(u64 v)
 
 	if (v >> 31)
 		return 31;
-	if (v >> 16) { v >>= 16; bits += 16; }
-	if (v >> 8) { v >>= 8; bits += 8; }
-	if (v >> 4) { v >>= 4; bits += 4; }
-	if (v >> 2) { v >>= 2; bits += 2; }
-	if (v >> 1) { v >>= 1; bits += 1; }
+	if (v >> 16) {
+		v >>= 16;
+		bits += 16;
+	}
+	if (v >> 8) {
+		v >>= 8;
+		bits += 8;
+	}
+	if (v >> 4) {
+		v >>= 4;
+		bits += 4;
+	}
+	if (v >> 2) {
+		v >>= 2;
+		bits += 2;
+	}
+	if (v >> 1) {
+		v >>= 1;
+		bits += 1;
+	}
 	return bits + (u32)v;
 }
 
@@ -28,7 +43,7 @@ static u32 bucket_of(u64 ns)
 
 	if (ns < (1ULL << 16))
 		return 0;
-	bits = significant_bits(ns >> 16);	/* 1 for 2^16 to 2^17 */
+	bits = significant_bits(ns >> 16); /* 1 for 2^16 to 2^17 */
 	bucket = 1 + 4 * (bits - 1) + ((ns >> (bits + 13)) & 3);
 	return bucket < SFS_BUCKETS ? bucket : SFS_BUCKETS - 1;
 }

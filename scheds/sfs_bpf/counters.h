@@ -10,6 +10,7 @@
 #ifndef __SFS_COUNTERS_H
 #define __SFS_COUNTERS_H
 
+/* clang-format off */
 #define SFS_COUNTERS(PUBLISHED, INTERNAL) \
 	PUBLISHED(ARRIVALS, "Invocations begun") \
 	PUBLISHED(COMPLETIONS, "Invocations ended") \

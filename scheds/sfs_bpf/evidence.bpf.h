@@ -7,13 +7,13 @@
 #define __SFS_EVIDENCE_BPF_H
 
 /* Limit of the invocations of a tenant, in a second, that the loader learns from. */
-#define SHARE_REPORTS	4096
+#define SHARE_REPORTS 4096
 
 /* A tenant is alone if no other tenant's invocation has begun for this long. */
-#define ALONE_NS	NSEC_PER_SEC
+#define ALONE_NS NSEC_PER_SEC
 
 /* The tenant whose invocation began last (none yet), and when that tenant last changed. */
-#define NOBODY_YET	(~0ULL)
+#define NOBODY_YET (~0ULL)
 u64 last_tenant = NOBODY_YET, others_began_at;
 
 /* An invocation of @tenant begins. Return true if the tenant is alone. CPUs that write at the

@@ -19,7 +19,7 @@ static volatile u64 fair_vtime_now;
  * the lowest weight waits a few rounds, not forever (the kernel ejects a scheduler under which a
  * task waits for 30 s).
  */
-#define FAIR_TURNS_AHEAD	16
+#define FAIR_TURNS_AHEAD 16
 
 /*
  * While FILTER keeps all CPUs busy, each CPU gives FAIR one short turn in each half of
@@ -27,13 +27,13 @@ static volatile u64 fair_vtime_now;
  * task. A turn is 1/25 of the bound, so FAIR takes 8 % of a saturated machine, close to the 5 %
  * that the kernel reserves for the fair class under real-time load.
  */
-#define FAIR_DUE_TURN_FRACTION	25
+#define FAIR_DUE_TURN_FRACTION 25
 
 /* Minimum time between two looks of dispatch() for due FAIR work. */
-#define FAIR_LOOK_INTERVAL_NS	NSEC_PER_MSEC
+#define FAIR_LOOK_INTERVAL_NS NSEC_PER_MSEC
 
 /* Turns in fair-only mode are shorter than in FILTER mode by this factor. */
-#define FAIR_ONLY_TURN_FRACTION	5
+#define FAIR_ONLY_TURN_FRACTION 5
 
 /* Return the number of tasks waiting in FAIR, without those pinned to one CPU. */
 static u32 fair_waiting(void)
@@ -212,7 +212,7 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 /* @p is about to get a turn of @turn in FAIR: update its weight and reserve the turn in its
  * tenant's line. Return its vtime. */
 __global_func u64 fair_assign_vtime(struct task_struct *p __arg_trusted,
-			       struct task_ctx *tctx __arg_nonnull, u64 turn)
+				    struct task_ctx *tctx __arg_nonnull, u64 turn)
 {
 	u64 vtime, line;
 
@@ -233,7 +233,7 @@ static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
 
 /* Return the vtime at which @p, which runs and has used up its turn, would be queued. */
 __global_func u64 fair_next_vtime(const struct task_struct *p __arg_trusted,
-				    const struct task_ctx *tctx __arg_nonnull)
+				  const struct task_ctx *tctx __arg_nonnull)
 {
 	u64 vtime = fair_vtime_of(p, tctx, fair_waiting()), line = line_of(tctx, fair_vtime_now);
 
@@ -318,7 +318,7 @@ __global_func u64 fair_due_queue(s32 cpu, u64 fair_served_at, u64 now)
 }
 
 /* Maximum number of tasks checked in one go when tasks of a tenant in debt are put back. */
-#define PUT_BACK_BATCH	8
+#define PUT_BACK_BATCH 8
 
 /*
  * Move tasks at the head of @dsq that were queued before their tenant got into debt to where they

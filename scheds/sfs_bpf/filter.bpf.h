@@ -7,8 +7,8 @@
 #define __SFS_FILTER_BPF_H
 
 /* Maximum number of tasks checked in one go when a backlog is moved. */
-#define RELIEVE_BATCH	8
-#define SWITCH_BATCH	1024
+#define RELIEVE_BATCH 8
+#define SWITCH_BATCH  1024
 
 /* Return the FILTER queue for @p; @pinned is the only CPU that it may use, or -1. */
 static u64 filter_queue_for(const struct task_struct *p, s32 pinned)
@@ -133,8 +133,7 @@ static void check_recovery(u64 now)
  * (checked if @late), or its tenant has got into debt since the task was queued. */
 static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
 {
-	return is_in_debt(tctx) ||
-	       (late && time_delta(now, tctx->queued_at) >= overload_wait());
+	return is_in_debt(tctx) || (late && time_delta(now, tctx->queued_at) >= overload_wait());
 }
 
 /*

@@ -9,13 +9,13 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, u64);	/* identity */
+	__type(key, u64); /* identity */
 	__type(value, struct sfs_function);
 } functions SEC(".maps");
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-#define FNV_BASIS	0xcbf29ce484222325ULL
-#define FNV_PRIME	0x100000001b3ULL
+#define FNV_BASIS 0xcbf29ce484222325ULL
+#define FNV_PRIME 0x100000001b3ULL
 
 /* Mix the 16 bytes of a program's name into @hash (FNV-1a, in words). */
 static u64 mix_name(u64 hash, const char *name)
@@ -42,7 +42,7 @@ static void read_names(struct task_struct *p, char *comm, char *parent)
  * with any names, but the room for functions is limited. Two of its programs may share what
  * is learned; among a dozen programs, two do so in one case of sixty.
  */
-#define TENANT_IDENTITIES	4096
+#define TENANT_IDENTITIES 4096
 
 /* Return a number for the platform's name of @p's tenant, or 0 (share.bpf.h). */
 u64 name_of_tenant(struct task_struct *p __arg_trusted);
@@ -79,7 +79,7 @@ struct {
 } completions SEC(".maps");
 
 /* This many waiting completions wake up the loader; it fetches fewer once a second. */
-#define COMPLETION_BATCH	256
+#define COMPLETION_BATCH 256
 
 /* Return true if a completion of tenant @id may be reported at @now (evidence.bpf.h). */
 bool may_report(u64 id, u64 now);

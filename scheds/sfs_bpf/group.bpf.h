@@ -10,27 +10,27 @@
 
 /* Tasks in deeper groups count as tasks of the ancestor at this depth, so that a tenant
  * cannot escape a quota by nesting groups. */
-#define MAX_GROUP_DEPTH	32
+#define MAX_GROUP_DEPTH 32
 
 /* Limit of the walk up to the nearest group in `groups`. Only groups being removed are not
  * in it. */
-#define MAX_UNKEPT_DEPTH	4096
+#define MAX_UNKEPT_DEPTH 4096
 
 /* nr_active of a removed group: so far from 0 that later additions do not reach it. */
-#define GROUP_GONE	(-(1LL << 62))
+#define GROUP_GONE (-(1LL << 62))
 
 /* CPU time that a tenant is due and has used (share.bpf.h). */
 struct share {
-	s64 tokens_ns;		/* negative: a debt; atomic addition */
-	u64 clock;		/* sharing.clock up to which tokens were given; compare-and-swap */
-	u64 filled_at;		/* time of that; written by the CPU that won the swap */
-	u64 usable_ns;		/* CPU time that its tasks could use but was not due; likewise */
-	u64 weight;		/* its part of sharing.weight; 0: nothing runnable; exchanged */
-	s64 runnable;		/* tasks; atomic addition */
-	u64 line;		/* where its next turn in FAIR may begin, in FAIR's vtime; atomic */
-	u64 window;		/* the window of arrivals that `arrivals` counts; both are racy */
-	u32 arrivals;		/* its arrivals in that window */
-	u32 reports;		/* its reports in `second`; both are racy */
+	s64 tokens_ns; /* negative: a debt; atomic addition */
+	u64 clock;     /* sharing.clock up to which tokens were given; compare-and-swap */
+	u64 filled_at; /* time of that; written by the CPU that won the swap */
+	u64 usable_ns; /* CPU time that its tasks could use but was not due; likewise */
+	u64 weight;    /* its part of sharing.weight; 0: nothing runnable; exchanged */
+	s64 runnable;  /* tasks; atomic addition */
+	u64 line;      /* where its next turn in FAIR may begin, in FAIR's vtime; atomic */
+	u64 window;    /* the window of arrivals that `arrivals` counts; both are racy */
+	u32 arrivals;  /* its arrivals in that window */
+	u32 reports;   /* its reports in `second`; both are racy */
 	u64 second;
 	/* For statistics (docs/tenants.md), atomic addition: CPU time used, and the part of it in
 	 * FILTER or by rank; invocations begun, and how often one with credit was queued in FAIR
@@ -49,36 +49,36 @@ struct share {
  * change. Until then its neighbours get a little less, or more.
  */
 struct group {
-	u64 parent;		/* id; 0: this is the root */
-	u64 counts_as;		/* own id, or that of the ancestor at MAX_GROUP_DEPTH */
-	u64 tenant;		/* the group whose share it uses: own id, or an ancestor's */
-	struct share share;	/* if it is a tenant */
-	bool is_tenant;		/* functions have run in it */
-	u64 name;		/* number for its path, each part without a final number; 0: root */
-	u32 weight;		/* 100 is the default */
-	u32 counted;		/* its weight as counted in the parent's `active` */
-	s64 active;		/* sum of the weights of its active tasks and groups */
-	s64 nr_active;		/* number of active tasks and groups */
-	u64 quota_ns;		/* in each period; 0: no limit */
+	u64 parent;         /* id; 0: this is the root */
+	u64 counts_as;      /* own id, or that of the ancestor at MAX_GROUP_DEPTH */
+	u64 tenant;         /* the group whose share it uses: own id, or an ancestor's */
+	struct share share; /* if it is a tenant */
+	bool is_tenant;     /* functions have run in it */
+	u64 name;           /* number for its path, each part without a final number; 0: root */
+	u32 weight;         /* 100 is the default */
+	u32 counted;        /* its weight as counted in the parent's `active` */
+	s64 active;         /* sum of the weights of its active tasks and groups */
+	s64 nr_active;      /* number of active tasks and groups */
+	u64 quota_ns;       /* in each period; 0: no limit */
 	u64 period_ns;
-	u64 burst_ns;		/* quota that may be saved up */
+	u64 burst_ns; /* quota that may be saved up */
 	u64 period_start;
-	s64 used_ns;		/* since then, including debts of earlier periods */
+	s64 used_ns; /* since then, including debts of earlier periods */
 	u32 throttled;
-	u32 listed;		/* its id is in throttled_groups; exchanged */
+	u32 listed; /* its id is in throttled_groups; exchanged */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, SFS_DEFAULT_MAX_GROUPS);
-	__type(key, u64);	/* the cgroup's id */
+	__type(key, u64); /* the cgroup's id */
 	__type(value, struct group);
 } groups SEC(".maps");
 
-static volatile u32 nr_limited;		/* groups with a quota */
+static volatile u32 nr_limited;            /* groups with a quota */
 static volatile u32 limits_generation = 1; /* counts the changes of quotas */
-static volatile u64 root_group;		/* id; it has neither weight nor quota */
+static volatile u64 root_group;            /* id; it has neither weight nor quota */
 
 static struct group *lookup_group(u64 id)
 {
@@ -159,7 +159,7 @@ static bool is_limited(const struct cgroup *cgrp)
 /* A task or group of @weight becomes active in group @id. */
 __global_func int activate(u64 id, u32 weight)
 {
-	s64 more = weight;	/* negative if a group's weight has shrunk */
+	s64 more = weight; /* negative if a group's weight has shrunk */
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -245,7 +245,7 @@ __global_func u64 weight_in_group(u64 id, u64 weight)
 
 /* The default weight in FAIR. A millionth of it is still above 0; a dozen threads in a group
  * of weight 1 come near that. Hours of CPU time times this fit into a u64. */
-#define FAIR_WEIGHT	(1ULL << 20)
+#define FAIR_WEIGHT (1ULL << 20)
 
 /* Return the weight of @p in FAIR: FAIR_WEIGHT is the default. */
 static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
@@ -253,7 +253,7 @@ static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx
 	u64 weight = (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100;
 
 	return tctx->active_group == root_group ? weight :
-	       weight_in_group(tctx->active_group, weight);
+						  weight_in_group(tctx->active_group, weight);
 }
 
 #endif /* __SFS_GROUP_BPF_H */

@@ -10,13 +10,13 @@
 #ifndef __SFS_GUARD_BPF_H
 #define __SFS_GUARD_BPF_H
 
-#define GUARD_INTERVAL_NS	NSEC_PER_SEC
+#define GUARD_INTERVAL_NS NSEC_PER_SEC
 
 /* Time limit for looking at queues, enough for tens of thousands of tasks. */
-#define GUARD_ROUND_NS		(5 * NSEC_PER_MSEC)
+#define GUARD_ROUND_NS (5 * NSEC_PER_MSEC)
 
 /* A key this far back comes before any other key, on the clock of either order. */
-#define FRONT	(1ULL << 52)
+#define FRONT (1ULL << 52)
 
 struct guard_timer {
 	struct bpf_timer timer;
@@ -48,7 +48,7 @@ __global_func int guard_queue(u64 dsq, u64 front, u64 now)
 
 	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
 		return 0;
-	bpf_rcu_read_lock();	/* up to 6.16 a timer is as sleepable as the code that set it up */
+	bpf_rcu_read_lock(); /* up to 6.16 a timer is as sleepable as the code that set it up */
 	bpf_for_each(scx_dsq, p, dsq, 0) {
 		if (time_delta(clock_now(), now) > GUARD_ROUND_NS)
 			break;
@@ -69,7 +69,7 @@ __global_func int kick_for(u64 dsq)
 
 	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
 		return 0;
-	if (!queue_length(dsq))		/* see note_waiting() */
+	if (!queue_length(dsq)) /* see note_waiting() */
 		count_waiting(counted_queue(dsq), 1);
 	bpf_rcu_read_lock();
 	head = first_of(dsq);

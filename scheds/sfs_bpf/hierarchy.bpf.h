@@ -7,7 +7,7 @@
 #define __SFS_HIERARCHY_BPF_H
 
 /* A quota of this or more, in us, means no limit: the kernel passes ~0 for "max". */
-#define UNLIMITED_US	(1ULL << 44)
+#define UNLIMITED_US (1ULL << 44)
 
 /* Give group @id the limit of @quota_us in each @period_us. */
 static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
@@ -53,7 +53,7 @@ static u64 group_above(struct cgroup *cgrp)
 }
 
 /* Longest name of a group, in bytes: NAME_MAX. */
-#define MAX_NAME	255
+#define MAX_NAME 255
 
 static bool is_digit(char c)
 {
@@ -124,8 +124,7 @@ static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 	if (err)
 		return err == -E2BIG ? -ENOSPC : err;
 	g = lookup_group(id);
-	if (g && bpf_core_field_exists(args->bw_period_us) &&
-	    args->bw_quota_us < UNLIMITED_US)
+	if (g && bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us < UNLIMITED_US)
 		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 	return 0;
 }

@@ -97,8 +97,8 @@ static void end_invocation(struct task_struct *p, const struct task_ctx *tctx,
  * Begin an invocation that arrived at @arrived_at, detected by a boundary of @kind.
  * @p serves it, and has ended the previous one, if there was one.
  */
-static void begin_invocation(struct task_struct *p, struct task_ctx *tctx,
-			     struct invocation *inv, u32 kind, u64 arrived_at)
+static void begin_invocation(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
+			     u32 kind, u64 arrived_at)
 {
 	end_invocation(p, tctx, inv);
 	inv->arrived_at = arrived_at;
@@ -141,7 +141,7 @@ static void leave_invocation(struct task_struct *p, const struct task_ctx *tctx,
 		return;
 	if (inv->state == INV_NONE)
 		return;
-	end_invocation(p, tctx, inv);	/* no thread is left to race with */
+	end_invocation(p, tctx, inv); /* no thread is left to race with */
 	inv->state = INV_ENDED;
 }
 

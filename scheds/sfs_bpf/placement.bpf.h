@@ -77,13 +77,13 @@ static bool claim_fair_cpu(s32 cpu)
 }
 
 /* Prompt turns of daemons preempt the tasks of one CPU once in this time on average. */
-#define PREEMPT_INTERVAL_NS	(NSEC_PER_MSEC / 2)
+#define PREEMPT_INTERVAL_NS (NSEC_PER_MSEC / 2)
 
 /* The same for prompt turns of tasks that may be functions: these are many at once. */
-#define PREEMPT_FUNCTION_INTERVAL_NS	(2 * NSEC_PER_MSEC)
+#define PREEMPT_FUNCTION_INTERVAL_NS (2 * NSEC_PER_MSEC)
 
 /* So many preemptions may follow one another at once. */
-#define PREEMPT_BURST		8
+#define PREEMPT_BURST 8
 
 /*
  * Return true if prompt turns have preempted tasks of @cpu so often that the next one waits for the

@@ -17,30 +17,30 @@
 
 /* Longest prompt turn, as for a kernel thread. After it, other prompt tasks are served before the
  * task continues. */
-#define PROMPT_SLICE_NS		(4 * NSEC_PER_MSEC)
+#define PROMPT_SLICE_NS (4 * NSEC_PER_MSEC)
 
 /* Size of a bucket. A task, or a CPU, that was quiet can use this much at once. */
-#define PROMPT_BURST_NS		(20 * NSEC_PER_MSEC)
+#define PROMPT_BURST_NS (20 * NSEC_PER_MSEC)
 
 /* A task's bucket fills at a quarter of a CPU, a CPU's at half of it. */
-#define PROMPT_TASK_FRACTION	4
-#define PROMPT_CPU_FRACTION	2
+#define PROMPT_TASK_FRACTION 4
+#define PROMPT_CPU_FRACTION  2
 
 /* Maximum debt of a CPU's bucket: turns end at a tick, when the bucket may be empty. Wake-ups may
  * borrow as much; otherwise CPU hogs that are not functions would keep it empty. */
-#define PROMPT_DEBT_NS		(4 * NSEC_PER_MSEC)
+#define PROMPT_DEBT_NS (4 * NSEC_PER_MSEC)
 
 /* No turn begins with less than this: it would cost more than it gives. */
-#define PROMPT_LEAST_NS		(NSEC_PER_MSEC / 10)
+#define PROMPT_LEAST_NS (NSEC_PER_MSEC / 10)
 
 /* If nothing tells which processes are functions, tasks that use no more than this between two
  * sleeps, on average, count as daemons. */
-#define PROMPT_SHORT_NS		(2 * NSEC_PER_MSEC)
+#define PROMPT_SHORT_NS (2 * NSEC_PER_MSEC)
 
 /* Initial average of a new process: three short runs make it a daemon, one does not. A function
  * may sleep once as it begins, for a page. It could then keep a CPU from daemons for a whole
  * turn, and all CPUs at once if many functions begin together. */
-#define PROMPT_FIRST_NS		(2 * PROMPT_SHORT_NS)
+#define PROMPT_FIRST_NS (2 * PROMPT_SHORT_NS)
 
 /* Add to @bucket the tokens due since it was last filled. */
 static void fill(struct token_bucket *bucket, u64 fraction, u64 now)
@@ -68,8 +68,7 @@ static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (is_system(p))
 		return false;
-	return !is_function(p, tctx) ||
-	       (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
+	return !is_function(p, tctx) || (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
 }
 
 /* Return the CPU time that prompt turns may take beyond the CPU's tokens: none if other tasks
@@ -183,7 +182,7 @@ static u64 prompt_turn_ns(const struct task_ctx *tctx)
 }
 
 /* Real-time and deadline tasks have a priority below this. */
-#define MAX_RT_PRIO	100
+#define MAX_RT_PRIO 100
 
 /*
  * Return true if a real-time task has @cpu: a kick has no effect there, and tasks in its local
@@ -224,7 +223,7 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 /* Number of CPUs checked for preemption, besides the task's own. Each check takes the next CPU
  * that the task may use. So on small machines all are checked: a wake-up that finds none waits
  * for the next tick of any CPU. */
-#define CPUS_LOOKED_AT	8
+#define CPUS_LOOKED_AT 8
 
 /*
  * Return the CPU that @p is to get: its own, which has its data and, most often, the interrupt
@@ -239,8 +238,8 @@ __global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 	u64 now = clock_now();
 	int i;
 
-	may_use_own = bpf_cpumask_test_cpu(own, p->cpus_ptr) &&
-		      !(spare && is_preempted_often(own, now));
+	may_use_own =
+		bpf_cpumask_test_cpu(own, p->cpus_ptr) && !(spare && is_preempted_often(own, now));
 	if (may_use_own && claim_fair_cpu(own))
 		return own;
 	cpu = claim_any_fair_cpu(p, spare);
@@ -266,8 +265,10 @@ static void preempt_for_short_turn(const struct task_struct *p, const struct tas
 	if (cpu < 0)
 		return;
 	if (!is_system(p))
-		count_preemption(cpu, is_function(p, tctx) ? PREEMPT_FUNCTION_INTERVAL_NS :
-							      PREEMPT_INTERVAL_NS, clock_now());
+		count_preemption(cpu,
+				 is_function(p, tctx) ? PREEMPT_FUNCTION_INTERVAL_NS :
+							PREEMPT_INTERVAL_NS,
+				 clock_now());
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 

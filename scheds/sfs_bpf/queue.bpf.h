@@ -24,7 +24,7 @@ static u32 counted_queue(u64 dsq)
 static volatile s64 *waiting_in(u32 queue)
 {
 	if (!__builtin_constant_p(queue))
-		barrier_var(queue);	/* or the compiler drops the mask that the verifier needs */
+		barrier_var(queue); /* or the compiler drops the mask that the verifier needs */
 	return &often.waiting[queue & (NR_SHARED - 1)];
 }
 

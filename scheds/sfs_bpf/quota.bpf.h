@@ -10,21 +10,21 @@
 #define __SFS_QUOTA_BPF_H
 
 /* Queue for the tasks of a group that has used up its quota. */
-#define DSQ_PARKED(id)	(0x1000000000000000ULL | (id))
+#define DSQ_PARKED(id) (0x1000000000000000ULL | (id))
 
 /* Throttled groups that one run of the timer looks at. */
-#define REVIEW_BATCH	512
+#define REVIEW_BATCH 512
 
 /* Longest run of the timer, in ns. Nothing else runs on its CPU meanwhile. */
-#define RELEASE_ROUND_NS	(NSEC_PER_MSEC / 2)
+#define RELEASE_ROUND_NS (NSEC_PER_MSEC / 2)
 
 /* The timer looks for finished periods at least every RELEASE_INTERVAL_NS. It pauses between
  * runs for RELEASE_PAUSE_NS, and as long again for each GROUPS_A_PAUSE groups that it has
  * looked at. So it uses a few per cent of one CPU if a look takes 0.2 us, and a third of one
  * CPU if each run is cut off (RELEASE_ROUND_NS). */
-#define RELEASE_INTERVAL_NS	(5 * NSEC_PER_MSEC)
-#define RELEASE_PAUSE_NS	NSEC_PER_MSEC
-#define GROUPS_A_PAUSE		128
+#define RELEASE_INTERVAL_NS (5 * NSEC_PER_MSEC)
+#define RELEASE_PAUSE_NS    NSEC_PER_MSEC
+#define GROUPS_A_PAUSE      128
 
 /* Ids of groups that are throttled. */
 struct {
@@ -83,8 +83,8 @@ static void replenish(struct group *g, u64 now)
 	if (!g->period_ns || time_delta(now, start) < g->period_ns)
 		return;
 	periods = time_delta(now, start) / g->period_ns;
-	if (__sync_val_compare_and_swap(&g->period_start, start,
-					start + periods * g->period_ns) != start)
+	if (__sync_val_compare_and_swap(&g->period_start, start, start + periods * g->period_ns) !=
+	    start)
 		return;
 	back = periods * g->quota_ns;
 	most = g->used_ns + (s64)g->burst_ns;
@@ -152,14 +152,14 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
-	__type(key, u64);	/* the task's address */
+	__type(key, u64); /* the task's address */
 	__type(value, struct kernel_exit);
 } kernel_exits SEC(".maps");
 
 /* The first exists in kernels from 7.0 on, the second in 6.18. */
 extern int bpf_task_work_schedule_resume(struct task_struct *p, struct bpf_task_work *work,
-					 void *map, bpf_task_work_callback_t callback)
-	__weak __ksym;
+					 void *map,
+					 bpf_task_work_callback_t callback) __weak __ksym;
 extern int bpf_task_work_schedule_resume_impl(struct task_struct *p, struct bpf_task_work *work,
 					      void *map, bpf_task_work_callback_t callback,
 					      void *aux) __weak __ksym;
@@ -204,8 +204,8 @@ static int watch_kernel_exit(struct task_struct *p)
 	if (bpf_ksym_exists(bpf_task_work_schedule_resume))
 		return bpf_task_work_schedule_resume(p, &way->work, &kernel_exits, at_kernel_exit);
 	if (bpf_ksym_exists(bpf_task_work_schedule_resume_impl))
-		return bpf_task_work_schedule_resume_impl(p, &way->work, &kernel_exits, at_kernel_exit,
-							  NULL);
+		return bpf_task_work_schedule_resume_impl(p, &way->work, &kernel_exits,
+							  at_kernel_exit, NULL);
 	return -ENOENT;
 }
 
@@ -243,7 +243,7 @@ static u64 within_quota(const struct task_ctx *tctx, u64 turn)
 		return turn;
 	left = (s64)g->quota_ns - g->used_ns;
 	if (left < (s64)NSEC_PER_MSEC)
-		left = NSEC_PER_MSEC;	/* the tick is no finer */
+		left = NSEC_PER_MSEC; /* the tick is no finer */
 	return (u64)left < turn ? left : turn;
 }
 
@@ -261,8 +261,7 @@ static bool parked_too_long(u64 id, u64 now)
 	struct task_struct *p = first_of(DSQ_PARKED(id));
 	struct task_ctx *tctx = p ? try_lookup_task_ctx(p) : NULL;
 
-	return tctx && tctx->queued_at &&
-	       time_delta(now, tctx->queued_at) > SFS_WATCHDOG_GUARD_NS;
+	return tctx && tctx->queued_at && time_delta(now, tctx->queued_at) > SFS_WATCHDOG_GUARD_NS;
 }
 
 /*
@@ -305,11 +304,11 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 	u32 looked_at = 0;
 	int i, err;
 
-	__sink(looked_at);	/* otherwise the verifier follows each of its values */
+	__sink(looked_at); /* otherwise the verifier follows each of its values */
 
 	bpf_for(i, 0, REVIEW_BATCH) {
 		if (i == REVIEW_BATCH - 1 || clock_now() > until) {
-			next = 0;	/* there may be more */
+			next = 0; /* there may be more */
 			break;
 		}
 		err = bpf_map_pop_elem(&throttled_groups, &id);

@@ -20,15 +20,15 @@
 #define __SFS_RANK_BPF_H
 
 /* Longest slice: while a rank does not worsen, nothing else ends the slice. */
-#define RANKED_SLICE_NS	NSEC_PER_SEC
+#define RANKED_SLICE_NS NSEC_PER_SEC
 
 /* Work that has claimed a CPU goes this far ahead in the queue, in ns of the sharing clock. */
-#define PREEMPTS	(1ULL << 50)
+#define PREEMPTS            (1ULL << 50)
 
-#define RANK_NONE	0xffffU	/* the CPU runs no work that rank may preempt */
+#define RANK_NONE           0xffffU /* the CPU runs no work that rank may preempt */
 
-#define DSQ_RANKED		0x30000ULL
-#define DSQ_RANKED_CPU(cpu)	(0x300000000ULL | (u32)(cpu))
+#define DSQ_RANKED          0x30000ULL
+#define DSQ_RANKED_CPU(cpu) (0x300000000ULL | (u32)(cpu))
 
 /* Rank tables, shared by similar functions. The loader writes a table before it refers to it. A
  * reader that sees a half-written table ranks one invocation wrongly for one turn. */
@@ -45,8 +45,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 131072);
-	__type(key, u64);	/* identity */
-	__type(value, u32);	/* table */
+	__type(key, u64);   /* identity */
+	__type(value, u32); /* table */
 } function_tables SEC(".maps");
 
 /*
@@ -107,7 +107,7 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 
 	tctx->rank = bucket;
 	tctx->slice = most;
-	if (inv->service_ns) {	/* a hint gives the whole service time */
+	if (inv->service_ns) { /* a hint gives the whole service time */
 		tctx->rank = bucket_of(inv->service_ns > used ? inv->service_ns - used : 0);
 		return;
 	}
@@ -119,7 +119,7 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 		return;
 	end = bucket_start(worse);
 	if (end < used + NSEC_PER_MSEC)
-		end = used + NSEC_PER_MSEC;	/* the tick is not finer */
+		end = used + NSEC_PER_MSEC; /* the tick is not finer */
 	if (end - used < most)
 		tctx->slice = end - used;
 }
@@ -276,8 +276,7 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 		shared = first_of(DSQ_RANKED);
 	if (own_queue_length(cpu, DSQ_RANKED_CPU(cpu)))
 		pinned = first_of(DSQ_RANKED_CPU(cpu));
-	if (pinned && (!shared ||
-		       time_before(pinned->scx.dsq_vtime, shared->scx.dsq_vtime))) {
+	if (pinned && (!shared || time_before(pinned->scx.dsq_vtime, shared->scx.dsq_vtime))) {
 		*deadline = pinned->scx.dsq_vtime;
 		return DSQ_RANKED_CPU(cpu);
 	}
@@ -317,8 +316,7 @@ __global_func bool ranked_dispatch(s32 cpu)
 	if (!first)
 		return false;
 	return scx_bpf_dsq_move_to_local(first, 0) ||
-	       scx_bpf_dsq_move_to_local(first == DSQ_RANKED ? DSQ_RANKED_CPU(cpu) : DSQ_RANKED,
-					 0);
+	       scx_bpf_dsq_move_to_local(first == DSQ_RANKED ? DSQ_RANKED_CPU(cpu) : DSQ_RANKED, 0);
 }
 
 /*
@@ -379,8 +377,7 @@ __global_func bool functions_wait(s32 cpu)
 	return filter_waiting(cpu) || queue_length(DSQ_FAIR) ||
 	       own_queue_length(cpu, DSQ_FAIR_CPU(cpu)) ||
 	       (policy == SFS_POLICY_LEARNED &&
-		(queue_length(DSQ_RANKED) ||
-		 own_queue_length(cpu, DSQ_RANKED_CPU(cpu))));
+		(queue_length(DSQ_RANKED) || own_queue_length(cpu, DSQ_RANKED_CPU(cpu))));
 }
 
 #endif /* __SFS_RANK_BPF_H */

@@ -9,7 +9,7 @@
 #define __SFS_SANDBOX_BPF_H
 
 /* Limit of a cgroup's depth: a path of 4096 bytes has no more components. */
-#define MAX_CGROUP_DEPTH	4096
+#define MAX_CGROUP_DEPTH 4096
 
 /*
  * @pointer, for reading numbers through it. Before Linux 7.0 the verifier searches the names of
@@ -18,7 +18,7 @@
  * functions that sfs_cgroup_init() calls: Linux 6.18.15 refuses that program with such a cast
  * ("verifier bug: backtracking call unexpected regs", in mix_group_name()).
  */
-#define only_read(pointer)	bpf_core_cast(pointer, typeof(*(pointer)))
+#define only_read(pointer) bpf_core_cast(pointer, typeof(*(pointer)))
 
 /* Return the id of @cgrp. */
 static u64 cgroup_id_of(const struct cgroup *cgrp)

@@ -132,8 +132,7 @@ static u32 next_turn(const struct task_struct *p, const struct task_ctx *tctx,
 
 /* Return the length of such a turn. @waiting tasks wait in FAIR, which matters only to a FAIR
  * turn. */
-static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv,
-		   u32 waiting)
+static u64 turn_ns(u32 turn, const struct task_ctx *tctx, const struct invocation *inv, u32 waiting)
 {
 	if (turn == TURN_SYSTEM)
 		return SYSTEM_SLICE_NS;
@@ -162,8 +161,8 @@ static u64 must_park(const struct task_struct *p, const struct task_ctx *tctx)
 }
 
 /* @p is about to run, without a queue, for a turn of kind @turn. Return its length. */
-static u64 take_turn(struct task_struct *p, struct task_ctx *tctx,
-		     const struct invocation *inv, u32 turn)
+static u64 take_turn(struct task_struct *p, struct task_ctx *tctx, const struct invocation *inv,
+		     u32 turn)
 {
 	tctx->turn = turn;
 	if (turn == TURN_FAIR)
@@ -196,12 +195,10 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (turn == TURN_FAIR || turn != tctx->turn || tctx->yielded || tctx->outranked ||
-	    tctx->waits_since ||
-	    (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
+	    tctx->waits_since || (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
 	    tctx->stopped_on != cpu)
 		return false;
-	return turn != TURN_RANKED ||
-	       (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu));
+	return turn != TURN_RANKED || (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu));
 }
 
 /*
@@ -226,15 +223,14 @@ static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *
 
 /* Return true if the task is new and not a function. A container runtime starts such tasks
  * for a function, and every request that starts a sandbox waits for them. */
-static bool serves_functions(const struct task_struct *p, const struct task_ctx *tctx,
-			     bool is_new)
+static bool serves_functions(const struct task_struct *p, const struct task_ctx *tctx, bool is_new)
 {
 	return is_new && !is_function(p, tctx);
 }
 
 /* @p is about to become runnable, as in note_runnable(). */
 static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx *tctx, bool wakeup,
-				       u64 now)
+					 u64 now)
 {
 	bool is_new = tctx->fresh;
 	struct invocation *inv = note_runnable(p, tctx, wakeup, now);
@@ -459,7 +455,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		look_again_for_last(p, enq_flags);
 		return;
 	}
-	note_waits_no_more(tctx);	/* it was in a queue if only its attributes change */
+	note_waits_no_more(tctx); /* it was in a queue if only its attributes change */
 	note_first_no_more(tctx);
 	restore_vtime(p, tctx);
 	inv = lookup_invocation(p, tctx);
@@ -468,7 +464,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	interrupted = !parked && is_interrupted(p, tctx, inv, turn, enq_flags);
 
 	if (parked) {
-		leave_runnable(tctx);	/* else overload would not end while it waits */
+		leave_runnable(tctx); /* else overload would not end while it waits */
 		park(p, tctx, parked, enq_flags, now);
 	} else if (interrupted && resumes_at_once(p, tctx, now)) {
 		tctx->queued_at = 0;
@@ -536,7 +532,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	s32 cpu = scx_bpf_task_cpu(prev);
 
 	if (first_waiting(cctx))
-		return;		/* without a slice @prev is queued and the first picked */
+		return; /* without a slice @prev is queued and the first picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
 	cctx->dispatch_called = false;
@@ -550,8 +546,8 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 
 /* @prev's CPU has no other work: @prev continues, whatever it is. Without a decision it
  * would be queued and its CPU would go idle. */
-static void keep_last(struct task_struct *prev, struct task_ctx *tctx,
-		      const struct invocation *inv, struct cpu_ctx *cctx)
+static void keep_last(struct task_struct *prev, struct task_ctx *tctx, const struct invocation *inv,
+		      struct cpu_ctx *cctx)
 {
 	u32 turn;
 
@@ -584,10 +580,10 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 /* Where a task goes when its group has quota again. */
 struct release {
 	u64 dsq;
-	u64 vtime;	/* its place there, if `ordered` */
-	u64 slice_ns;	/* 0: it stays parked, in `dsq` of another group */
-	bool ordered;	/* by `vtime`, not by arrival */
-	s32 pinned;	/* the one CPU that may run it, or -1 */
+	u64 vtime;    /* its place there, if `ordered` */
+	u64 slice_ns; /* 0: it stays parked, in `dsq` of another group */
+	bool ordered; /* by `vtime`, not by arrival */
+	s32 pinned;   /* the one CPU that may run it, or -1 */
 };
 
 /* Set queue and place in @to for @tctx's turn: in FILTER, in rank order or in FAIR. */
@@ -612,7 +608,7 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 /* @p's group has quota again. Make @p runnable, and set in @to where it goes. */
 static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct release *to, u64 now)
 {
-	u64 other = must_park(p, tctx);	/* a group above may have used up its quota */
+	u64 other = must_park(p, tctx); /* a group above may have used up its quota */
 	struct invocation *inv;
 
 	if (other) {
@@ -624,19 +620,19 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	join_runnable(p, tctx, inv);
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
-		tctx->turn = TURN_FAIR;	/* it has waited already */
+		tctx->turn = TURN_FAIR; /* it has waited already */
 	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
 	note_starving(p, tctx, now);
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
-	note_waiting(tctx, to->dsq);	/* if the move fails, until it runs */
+	note_waiting(tctx, to->dsq); /* if the move fails, until it runs */
 }
 
 /* The same, verified apart from the caller's loop. Return false if @p has no context. */
 __global_func bool plan_release_once(struct task_struct *p __arg_trusted,
-				       struct release *to __arg_nonnull, u64 now)
+				     struct release *to __arg_nonnull, u64 now)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
@@ -667,7 +663,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	} else {
 		scx_bpf_dsq_move(it, p, to.dsq, 0);
 	}
-	note_pinned(to.pinned);	/* after the move: no run queue is locked here */
+	note_pinned(to.pinned); /* after the move: no run queue is locked here */
 	kick_idle_cpu(p, to.pinned);
 }
 
@@ -676,7 +672,7 @@ __global_func int release_group(u64 id, u64 until)
 {
 	struct task_struct *p;
 
-	bpf_rcu_read_lock();	/* up to 6.16 a timer is as sleepable as its creator */
+	bpf_rcu_read_lock(); /* up to 6.16 a timer is as sleepable as its creator */
 	bpf_for_each(scx_dsq, p, DSQ_PARKED(id), 0) {
 		u64 now = clock_now();
 
@@ -703,8 +699,7 @@ static bool own_waiting(s32 cpu, struct cpu_ctx *cctx)
 /* Return true if FILTER is empty, except for tasks pinned to @cpu. */
 static bool filter_is_empty(s32 cpu)
 {
-	return !shards_waiting(cpu) &&
-	       (policy != SFS_POLICY_LEARNED || !queue_length(DSQ_RANKED));
+	return !shards_waiting(cpu) && (policy != SFS_POLICY_LEARNED || !queue_length(DSQ_RANKED));
 }
 
 /* Return the FAIR queue that must get @cpu now (fair_due_queue()). A look at the heads is
@@ -743,8 +738,10 @@ static void relieve_queues(s32 cpu, u64 now)
  * count must not let a CPU idle while work waits. */
 __global_func int take_uncounted(void)
 {
-	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) || scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
-	       scx_bpf_dsq_move_to_local(DSQ_OUTSIDE, 0) || scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
+	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_OUTSIDE, 0) ||
+	       scx_bpf_dsq_move_to_local(DSQ_FILTER, 0) ||
 	       scx_bpf_dsq_move_to_local(DSQ_RANKED, 0) || scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
 }
 
@@ -876,7 +873,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (gives_way(cctx, cpu, fair, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	else if (cctx->is_short_turn && queue_length(DSQ_SYSTEM))
-		kick_for(DSQ_SYSTEM);	/* the task meant for this CPU may find an idle one */
+		kick_for(DSQ_SYSTEM); /* the task meant for this CPU may find an idle one */
 	if (!tctx)
 		return;
 
@@ -922,14 +919,14 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 }
 
 /* Charge @p, which runs on @cpu, and end its turn if another task should have the CPU. */
-static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx,
-			s32 cpu, u64 now)
+static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu_ctx *cctx, s32 cpu,
+			u64 now)
 {
 	struct invocation *inv = note_runnable(p, tctx, false, now); /* it may have been moved */
 
 	charge(p, tctx, inv);
 	if (!tctx->tenant)
-		join_runnable(p, tctx, inv);	/* its sandbox may be known only now */
+		join_runnable(p, tctx, inv); /* its sandbox may be known only now */
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
 	if (turn_is_over(p, tctx, inv, cctx, cpu, now) || must_park(p, tctx))
@@ -1064,22 +1061,22 @@ bool BPF_STRUCT_OPS(sfs_yield, struct task_struct *from, struct task_struct *to)
 
 /* Create @p's context. Without memory for it the fork still succeeds, unless @p is under a
  * quota: a task without a context cannot be throttled. */
-s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p,
-			     struct scx_init_task_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(sfs_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
 	struct task_ctx *tctx;
 	struct invocation *inv;
 
 	tctx = bpf_task_storage_get(&task_ctxs, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!tctx)
-		return bpf_core_field_exists(args->cgroup) && is_limited(args->cgroup) ? -ENOMEM : 0;
+		return bpf_core_field_exists(args->cgroup) && is_limited(args->cgroup) ? -ENOMEM :
+											 0;
 	tctx->stopped_on = -1;
 	tctx->usual_ns = args->fork ? PROMPT_FIRST_NS : 0;
 	tctx->fresh = args->fork;
 	tctx->found_at_load = !args->fork && was_function(p);
 	tctx->forked = args->fork || tctx->found_at_load;
 	if (unit == SFS_UNIT_CGROUP)
-		return 0;	/* it joins its sandbox when first runnable */
+		return 0; /* it joins its sandbox when first runnable */
 
 	bpf_rcu_read_lock();
 	inv = lookup_invocation(p, tctx);
@@ -1208,7 +1205,7 @@ __global_func u32 move_shard_to_fair(u32 shard)
 	struct task_struct *p;
 	u32 moved = 0;
 
-	__sink(moved);	/* or the verifier follows each of its values */
+	__sink(moved); /* or the verifier follows each of its values */
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, DSQ_FILTER_SHARD(shard), 0) {
 		if (move_to_fair(BPF_FOR_EACH_ITER, p) && ++moved >= SWITCH_BATCH)
@@ -1234,7 +1231,7 @@ static u32 move_backlog_to_filter(u64 now)
 	struct task_struct *p;
 	u32 moved = 0;
 
-	__sink(moved);	/* or the verifier follows each of its values */
+	__sink(moved); /* or the verifier follows each of its values */
 	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, DSQ_FAIR, 0) {
 		if (move_to_filter(BPF_FOR_EACH_ITER, p, now) && ++moved >= SWITCH_BATCH)
@@ -1325,9 +1322,8 @@ void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 	scx_bpf_dump("sfs: mode=%s S=%lluus arrivals=%llu\n",
 		     mode == SFS_MODE_FILTER ? "filter" : "fair-only", slice_ns / 1000,
 		     nr_arrivals);
-	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n",
-		     filter_length(), fair_waiting(),
-		     often.demand);
+	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n", filter_length(),
+		     fair_waiting(), often.demand);
 	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",
 		     overload_wait() / 1000, recover_wait_ns / 1000, expected_delay() / 1000);
 }
@@ -1344,11 +1340,16 @@ void BPF_STRUCT_OPS(sfs_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
 static const char *state_name(u32 state)
 {
 	switch (state) {
-	case INV_CREDIT:	return "with credit";
-	case INV_DEMOTED:	return "demoted";
-	case INV_GRACE:		return "in its grace";
-	case INV_SPENT:		return "grace used up";
-	default:		return "ended";
+	case INV_CREDIT:
+		return "with credit";
+	case INV_DEMOTED:
+		return "demoted";
+	case INV_GRACE:
+		return "in its grace";
+	case INV_SPENT:
+		return "grace used up";
+	default:
+		return "ended";
 	}
 }
 
@@ -1369,7 +1370,8 @@ void BPF_STRUCT_OPS(sfs_dump_task, struct scx_dump_ctx *dctx, struct task_struct
 		     tctx->turn == TURN_FILTER ? "FILTER" :
 		     tctx->turn == TURN_RANKED ? "FILTER, by rank" :
 		     tctx->turn == TURN_SYSTEM ? "system" :
-		     tctx->turn == TURN_PROMPT ? "prompt" : "FAIR",
+		     tctx->turn == TURN_PROMPT ? "prompt" :
+						 "FAIR",
 		     waited / 1000, (s64)(p->scx.dsq_vtime - fair_vtime_now));
 	if (inv && inv->state != INV_NONE)
 		scx_bpf_dump("sfs: invocation %u %s%s credit=%lluus used=%lluus threads=%d\n",
@@ -1389,10 +1391,10 @@ static s32 create_queues(void)
 		if (err)
 			return err;
 	}
-	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE) ?:
-	      scx_bpf_create_dsq(DSQ_OUTSIDE, NUMA_NO_NODE) ?:
-	      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE) ?:
-	      scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
+	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE)            ?:
+		      scx_bpf_create_dsq(DSQ_OUTSIDE, NUMA_NO_NODE) ?:
+		      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE)  ?:
+		      scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
 	if (err)
 		return err;
 	bpf_for(cpu, 0, nr_cpu_ids) {
@@ -1431,30 +1433,17 @@ void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)
 	send_event(SFS_EVENT_EXIT, ei->kind, clock_now());
 }
 
-SCX_OPS_DEFINE(sfs_ops,
-	       .select_cpu	= (void *)sfs_select_cpu,
-	       .runnable	= (void *)sfs_runnable,
-	       .enqueue		= (void *)sfs_enqueue,
-	       .dispatch	= (void *)sfs_dispatch,
-	       .running		= (void *)sfs_running,
-	       .tick		= (void *)sfs_tick,
-	       .cpu_release	= (void *)sfs_cpu_release,
-	       .cpu_acquire	= (void *)sfs_cpu_acquire,
-	       .stopping	= (void *)sfs_stopping,
-	       .quiescent	= (void *)sfs_quiescent,
-	       .yield		= (void *)sfs_yield,
-	       .init_task	= (void *)sfs_init_task,
-	       .exit_task	= (void *)sfs_exit_task,
-	       .enable		= (void *)sfs_enable,
-	       .cgroup_init	= (void *)sfs_cgroup_init,
-	       .cgroup_exit	= (void *)sfs_cgroup_exit,
+SCX_OPS_DEFINE(sfs_ops, .select_cpu = (void *)sfs_select_cpu, .runnable = (void *)sfs_runnable,
+	       .enqueue = (void *)sfs_enqueue, .dispatch = (void *)sfs_dispatch,
+	       .running = (void *)sfs_running, .tick = (void *)sfs_tick,
+	       .cpu_release = (void *)sfs_cpu_release, .cpu_acquire = (void *)sfs_cpu_acquire,
+	       .stopping = (void *)sfs_stopping, .quiescent = (void *)sfs_quiescent,
+	       .yield = (void *)sfs_yield, .init_task = (void *)sfs_init_task,
+	       .exit_task = (void *)sfs_exit_task, .enable = (void *)sfs_enable,
+	       .cgroup_init = (void *)sfs_cgroup_init, .cgroup_exit = (void *)sfs_cgroup_exit,
 	       .cgroup_prep_move = (void *)sfs_cgroup_prep_move,
 	       .cgroup_set_weight = (void *)sfs_cgroup_set_weight,
-	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth,
-	       .dump		= (void *)sfs_dump,
-	       .dump_cpu	= (void *)sfs_dump_cpu,
-	       .dump_task	= (void *)sfs_dump_task,
-	       .init		= (void *)sfs_init,
-	       .exit		= (void *)sfs_exit,
-	       .timeout_ms	= 30000,
-	       .name		= "sfs");
+	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth, .dump = (void *)sfs_dump,
+	       .dump_cpu = (void *)sfs_dump_cpu, .dump_task = (void *)sfs_dump_task,
+	       .init = (void *)sfs_init, .exit = (void *)sfs_exit, .timeout_ms = 30000,
+	       .name = "sfs");

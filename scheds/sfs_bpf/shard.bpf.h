@@ -16,9 +16,9 @@
 /* The head of a CPU's own shard goes first even if it came later than another shard's head by up
  * to this much. This is a fraction of what most invocations need, and more than the difference
  * between two CPUs' clocks. */
-#define SHARD_LAG_NS	(2 * NSEC_PER_MSEC)
+#define SHARD_LAG_NS            (2 * NSEC_PER_MSEC)
 
-#define DSQ_FILTER_SHARD(shard)	(DSQ_FILTER | (shard))
+#define DSQ_FILTER_SHARD(shard) (DSQ_FILTER | (shard))
 
 /* The shard of each CPU; set by the loader before load. */
 const volatile u8 cpu_shards[SFS_MAX_CPUS];

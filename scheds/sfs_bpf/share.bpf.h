@@ -25,38 +25,38 @@
  * do not matter. If the tenant is due less than one CPU, the bucket holds the CPU time that
  * SHARE_CREDITS credits take beyond their share, if that is more: its function runs on one CPU
  * until it is demoted. */
-#define SHARE_SAVED_NS		(25 * NSEC_PER_MSEC)
-#define SHARE_CREDITS		4
+#define SHARE_SAVED_NS (25 * NSEC_PER_MSEC)
+#define SHARE_CREDITS  4
 
 /* Limit of remembered debt, in ns of CPU time, for each CPU due if that is more than one. A few
  * turns on many CPUs at once come to this. */
-#define SHARE_DEBT_NS		(100 * NSEC_PER_MSEC)
+#define SHARE_DEBT_NS (100 * NSEC_PER_MSEC)
 
 /* One part in 64 of the used CPU time is free. Sums of time due and time used, taken at
  * different moments, are off by a few ms in either direction. A full bucket forgets one of
  * the directions: without this, all tenants would end up in debt. */
-#define SHARE_FREE_SHIFT	6
+#define SHARE_FREE_SHIFT 6
 
 /* Wait in FAIR after which FILTER waits for a tenant in debt as it does for others in FAIR. */
-#define SHARE_PATIENCE_NS	NSEC_PER_SEC
+#define SHARE_PATIENCE_NS NSEC_PER_SEC
 
 /* How long after a debt the heads of queues are still checked for tenants in debt. */
-#define SHARE_MEMORY_NS		(100 * NSEC_PER_MSEC)
+#define SHARE_MEMORY_NS (100 * NSEC_PER_MSEC)
 
 /* Up to SHARE_FEW tasks of a tenant all get a turn soon. With more tasks, a turn may be
  * shorter, but not below a tick. */
-#define SHARE_FEW		32
-#define SHARE_LEAST_TURN_NS	(4 * NSEC_PER_MSEC)
+#define SHARE_FEW           32
+#define SHARE_LEAST_TURN_NS (4 * NSEC_PER_MSEC)
 
 /* A turn ends at a tick: at most this much too late. */
-#define SHARE_TICK_NS		(4 * NSEC_PER_MSEC)
+#define SHARE_TICK_NS (4 * NSEC_PER_MSEC)
 
 /* How many turns a tenant's line may be ahead, beyond the turns of its tasks. */
-#define SHARE_TURNS_AHEAD	2
+#define SHARE_TURNS_AHEAD 2
 
 /* Limit of the clock time that is due to a tenant at once: its product with the highest
  * weight fits into a u64. */
-#define SHARE_CLOCK_MOST	(8 * NSEC_PER_SEC)
+#define SHARE_CLOCK_MOST (8 * NSEC_PER_SEC)
 
 /* Each on its own cache line, as in `often`. */
 static struct {

@@ -16,13 +16,13 @@
  * The verifier treats a global function as sleepable if a caller is sleepable, and timers of
  * a sleepable program are callers too. Hence bpf_rcu_read_lock() around such a pointer.
  */
-#define __global_func	__noinline
+#define __global_func __noinline
 
-#define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_SEC	1000000000ULL
+#define NSEC_PER_MSEC 1000000ULL
+#define NSEC_PER_SEC  1000000000ULL
 
 /* task_struct.__state of a task that will not be scheduled again. */
-#define SFS_TASK_DEAD	0x00000080
+#define SFS_TASK_DEAD 0x00000080
 
 /*
  * Dispatch queues. FILTER is first-in-first-out (shard.bpf.h splits it on large machines).
@@ -30,18 +30,18 @@
  * task waits in a queue of its own CPU: in a shared queue that CPU could pass it by forever
  * (sched-ext/scx #1185), and all other CPUs would have to skip it.
  */
-#define DSQ_FILTER		0x10000ULL
-#define DSQ_FAIR		0x20000ULL
-#define DSQ_SYSTEM		0x40000ULL	/* kernel threads, until the kicked CPU comes */
-#define DSQ_PROMPT		0x50000ULL	/* the same for daemons (prompt.bpf.h) */
-#define DSQ_OUTSIDE		0x60000ULL	/* tasks that are not functions, instead of FAIR */
-#define DSQ_FILTER_CPU(cpu)	(0x100000000ULL | (u32)(cpu))
-#define DSQ_FAIR_CPU(cpu)	(0x200000000ULL | (u32)(cpu))
-#define DSQ_OUTSIDE_CPU(cpu)	(0x600000000ULL | (u32)(cpu))
+#define DSQ_FILTER           0x10000ULL
+#define DSQ_FAIR             0x20000ULL
+#define DSQ_SYSTEM           0x40000ULL /* kernel threads, until the kicked CPU comes */
+#define DSQ_PROMPT           0x50000ULL /* the same for daemons (prompt.bpf.h) */
+#define DSQ_OUTSIDE          0x60000ULL /* tasks that are not functions, instead of FAIR */
+#define DSQ_FILTER_CPU(cpu)  (0x100000000ULL | (u32)(cpu))
+#define DSQ_FAIR_CPU(cpu)    (0x200000000ULL | (u32)(cpu))
+#define DSQ_OUTSIDE_CPU(cpu) (0x600000000ULL | (u32)(cpu))
 
 /* The number of a shared queue, from 1, is its id shifted right by this many bits. */
-#define SHARED_SHIFT		16
-#define NR_SHARED		8
+#define SHARED_SHIFT 16
+#define NR_SHARED    8
 
 /*
  * The only clock of this scheduler: CLOCK_MONOTONIC. All times that different contexts
@@ -121,7 +121,7 @@ const volatile bool debug;
  * time. If it wants more, it queues with other tasks that are not functions (DSQ_OUTSIDE).
  * They go before functions, up to half of each CPU.
  */
-#define SYSTEM_SLICE_NS		(4 * NSEC_PER_MSEC)
+#define SYSTEM_SLICE_NS (4 * NSEC_PER_MSEC)
 
 /*
  * Grace: CPU time in FILTER that a unit gets once after it has served a request or used
@@ -129,14 +129,14 @@ const volatile bool debug;
  * to the return from accept(). Enough for an interpreter's event loop, and little
  * compared with S.
  */
-#define GRACE_NS		(10 * NSEC_PER_MSEC)
+#define GRACE_NS (10 * NSEC_PER_MSEC)
 
 /*
  * Two boundaries of different kinds, with less CPU time than this between them,
  * belong to one invocation: fork and exec, a hint and the accept() that it
  * announces, accept() and the first receive.
  */
-#define MERGE_NS		(2 * NSEC_PER_MSEC)
+#define MERGE_NS (2 * NSEC_PER_MSEC)
 
 /* ------------------------------------------------------- written at run time
  * Single words, written by one side and read by the other without a lock. A
@@ -145,14 +145,14 @@ const volatile bool debug;
  */
 
 /* By the loader. */
-volatile u64 slice_ns = SFS_DEFAULT_SLICE_NS;	/* S */
-volatile u64 overload_wait_ns = ~0ULL;		/* O x S */
-volatile u64 recover_wait_ns;			/* overload ends at this wait */
+volatile u64 slice_ns = SFS_DEFAULT_SLICE_NS; /* S */
+volatile u64 overload_wait_ns = ~0ULL;        /* O x S */
+volatile u64 recover_wait_ns;                 /* overload ends at this wait */
 volatile u32 nr_function_cpus = 1;
-volatile u32 mode = SFS_MODE_FILTER;		/* enum sfs_mode; by switch_mode() */
-volatile u32 sandbox_generation = 1;		/* counts changes of `sandboxes` */
+volatile u32 mode = SFS_MODE_FILTER; /* enum sfs_mode; by switch_mode() */
+volatile u32 sandbox_generation = 1; /* counts changes of `sandboxes` */
 
-volatile u32 default_table = SFS_NO_TABLE;	/* for functions without a rank table */
+volatile u32 default_table = SFS_NO_TABLE; /* for functions without a rank table */
 
 /* Words that many CPUs often write, atomically. Each has its own cache line, because nearly
  * every callback reads the words above. */
@@ -160,22 +160,22 @@ static struct {
 	/* Sharing clock: CPU time that each present function task would have had if all
 	 * of them shared the machine equally. See rank.bpf.h. */
 	volatile u64 sharing_clock __attribute__((aligned(64)));
-	volatile s64 present __attribute__((aligned(64)));	/* runnable function tasks */
-	volatile s64 demand __attribute__((aligned(64)));	/* on FILTER: those with credit */
+	volatile s64 present __attribute__((aligned(64))); /* runnable function tasks */
+	volatile s64 demand __attribute__((aligned(64)));  /* on FILTER: those with credit */
 	/* Tasks waiting in each shared queue; its lock is as contended (queue.bpf.h). */
 	volatile s64 waiting[NR_SHARED] __attribute__((aligned(64)));
-	volatile u64 unknown;	/* bits of the queues that have held a task without a context */
+	volatile u64 unknown; /* bits of the queues that have held a task without a context */
 } often;
 
 /* Counts creations and removals of groups of the CPU controller. */
 static volatile u32 groups_generation = 1;
 
 /* By the kernel half; the loader reads them. */
-volatile u64 nr_arrivals;	/* atomic: next slot of the IAT map */
+volatile u64 nr_arrivals;        /* atomic: next slot of the IAT map */
 volatile u64 credit_used_avg_ns; /* racy moving average: a lost update loses one sample */
-volatile u64 overload_since;	/* start of overload; 0: none, or the loader has acted */
-volatile u64 overload_told_at;	/* time of the last report of overload; by compare-and-swap */
-volatile u64 recovery_told_at;	/* the same for its end */
+volatile u64 overload_since;     /* start of overload; 0: none, or the loader has acted */
+volatile u64 overload_told_at;   /* time of the last report of overload; by compare-and-swap */
+volatile u64 recovery_told_at;   /* the same for its end */
 
 UEI_DEFINE(uei);
 
@@ -183,12 +183,12 @@ UEI_DEFINE(uei);
 
 /* State of a unit's credit. */
 enum invocation_state {
-	INV_NONE,	/* no invocation: started before load, or a kernel thread */
-	INV_CREDIT,	/* credit left: runs in FILTER */
-	INV_DEMOTED,	/* credit used up: runs in FAIR */
-	INV_GRACE,	/* grace until its next boundary: runs in FILTER */
-	INV_SPENT,	/* grace also used up: runs in FAIR */
-	INV_ENDED,	/* the unit has no tasks left */
+	INV_NONE,    /* no invocation: started before load, or a kernel thread */
+	INV_CREDIT,  /* credit left: runs in FILTER */
+	INV_DEMOTED, /* credit used up: runs in FAIR */
+	INV_GRACE,   /* grace until its next boundary: runs in FILTER */
+	INV_SPENT,   /* grace also used up: runs in FAIR */
+	INV_ENDED,   /* the unit has no tasks left */
 };
 
 /*
@@ -202,33 +202,33 @@ enum invocation_state {
  */
 struct invocation {
 	u64 arrived_at;
-	u64 credit_ns;	/* demotion, or end of grace, when used_ns reaches this */
+	u64 credit_ns; /* demotion, or end of grace, when used_ns reaches this */
 	u64 used_ns;
-	u64 ended_ns;	/* used_ns at its end */
-	u64 function;	/* identity, see intf.h; 0: not known yet */
-	u64 service_ns;	/* expected CPU time, by a hint; 0: no such hint */
-	u64 born;	/* sharing clock at arrival */
-	u64 slept_at;	/* when a thread of the unit last went to sleep */
-	u32 state;	/* enum invocation_state */
-	u32 open;	/* begun, and its end is not counted yet */
-	u32 boundaries;	/* kinds seen for it (enum sfs_boundary) */
-	u32 seq;	/* number of this invocation within the unit */
-	u32 graced;	/* grace has been given */
-	u32 counted;	/* it counts for S and for overload */
+	u64 ended_ns;   /* used_ns at its end */
+	u64 function;   /* identity, see intf.h; 0: not known yet */
+	u64 service_ns; /* expected CPU time, by a hint; 0: no such hint */
+	u64 born;       /* sharing clock at arrival */
+	u64 slept_at;   /* when a thread of the unit last went to sleep */
+	u32 state;      /* enum invocation_state */
+	u32 open;       /* begun, and its end is not counted yet */
+	u32 boundaries; /* kinds seen for it (enum sfs_boundary) */
+	u32 seq;        /* number of this invocation within the unit */
+	u32 graced;     /* grace has been given */
+	u32 counted;    /* it counts for S and for overload */
 	s32 nr_threads;
 };
 
 /* A cgroup in which a function runs. The loader adds and removes the entry. */
 struct sandbox {
-	struct invocation inv;	/* if the unit is the cgroup */
-	u64 function;		/* identity of its function; set by the loader; last field */
+	struct invocation inv; /* if the unit is the cgroup */
+	u64 function;          /* identity of its function; set by the loader; last field */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, SFS_DEFAULT_MAX_SANDBOXES);
-	__type(key, u64);	/* the cgroup's id */
+	__type(key, u64); /* the cgroup's id */
 	__type(value, struct sandbox);
 } sandboxes SEC(".maps");
 
@@ -236,15 +236,15 @@ struct {
 enum turn {
 	TURN_FAIR,
 	TURN_FILTER,
-	TURN_RANKED,	/* in FILTER, by rank (rank.bpf.h) */
-	TURN_SYSTEM,	/* kernel thread or loader, after a wake-up */
-	TURN_PROMPT,	/* daemon, after a wake-up (prompt.bpf.h) */
+	TURN_RANKED, /* in FILTER, by rank (rank.bpf.h) */
+	TURN_SYSTEM, /* kernel thread or loader, after a wake-up */
+	TURN_PROMPT, /* daemon, after a wake-up (prompt.bpf.h) */
 };
 
 /* A token bucket. Its owner sets the rate. */
 struct token_bucket {
-	s64 tokens_ns;		/* negative: a debt */
-	u64 filled_at;	/* time up to which it is filled */
+	s64 tokens_ns; /* negative: a debt */
+	u64 filled_at; /* time up to which it is filled */
 };
 
 /*
@@ -256,61 +256,61 @@ struct token_bucket {
  *   the same task: if two invocations begin at once, one is lost.
  */
 struct task_ctx {
-	struct invocation own;	/* of the group leader or, if that is the unit, the thread */
-	u64 cgroup;		/* id of the cgroup in which the task was last seen */
-	u64 sandbox;		/* id of the sandbox at or above it; 0: none */
-	u64 woken_at;		/* last wake-up after the previous invocation ended; 0: none */
-	u64 charged_ns;		/* se.sum_exec_runtime charged so far */
-	u64 queued_at;		/* time of queueing; 0: it does not have to wait */
-	u64 waits_since;	/* first queued at, since it last ran; 0: it has not waited */
-	u64 starved_since;	/* first queued at, since it last had SERVED_NS; 0: the same */
-	u64 served_at_ns;	/* se.sum_exec_runtime at which it has had SERVED_NS */
-	u64 turn_used_ns;	/* CPU time since the last wake-up */
-	u64 usual_ns;		/* average CPU time between two sleeps */
-	u64 prompt_ns;		/* turn_used_ns up to which its turns are prompt */
-	struct token_bucket prompt;	/* CPU time left for prompt turns */
-	u64 filter_used_ns;	/* CPU time in FILTER that FAIR has not charged yet */
-	u64 fair_used_ns;	/* CPU time in FAIR while filter_used_ns is not charged */
-	u64 deadline;		/* from its rank, on the sharing clock */
-	u64 queue_key;		/* the same, with a limit on how far ahead it is */
-	u64 fair_vtime;		/* virtual time in FAIR, while has_key */
-	u64 slice;		/* CPU time after which its rank worsens */
-	u64 slice_end;		/* CPU time of the invocation at the end of `slice` */
-	u64 ranked_used_ns;	/* ranked CPU time since it last gave way to others */
-	u64 fair_weight;	/* weight in FAIR; the default is FAIR_WEIGHT */
-	s64 booked_ns;		/* booked in its tenant's line, not used yet (share.bpf.h) */
-	u64 active_group;	/* group that counts it as active; 0: none */
-	u64 group;		/* id of its group of the CPU controller; valid for the kernel's */
-	u64 group_address;	/* group at this address and the generation below */
-	u64 tenant;		/* tenant whose tokens it uses while runnable; 0: none */
-	u64 limit;		/* nearest group with a quota; 0: none */
-	u64 limit_group;	/* `limit` is valid for this group */
-	u32 limit_generation;	/* and this generation */
-	u32 groups_generation;	/* `group` is valid for it */
-	u32 active_weight;	/* weight with which active_group counts it */
-	u32 turn;		/* enum turn */
-	u32 seq;		/* invocation of the CPU times above */
+	struct invocation own;      /* of the group leader or, if that is the unit, the thread */
+	u64 cgroup;                 /* id of the cgroup in which the task was last seen */
+	u64 sandbox;                /* id of the sandbox at or above it; 0: none */
+	u64 woken_at;               /* last wake-up after the previous invocation ended; 0: none */
+	u64 charged_ns;             /* se.sum_exec_runtime charged so far */
+	u64 queued_at;              /* time of queueing; 0: it does not have to wait */
+	u64 waits_since;            /* first queued at, since it last ran; 0: it has not waited */
+	u64 starved_since;          /* first queued at, since it last had SERVED_NS; 0: the same */
+	u64 served_at_ns;           /* se.sum_exec_runtime at which it has had SERVED_NS */
+	u64 turn_used_ns;           /* CPU time since the last wake-up */
+	u64 usual_ns;               /* average CPU time between two sleeps */
+	u64 prompt_ns;              /* turn_used_ns up to which its turns are prompt */
+	struct token_bucket prompt; /* CPU time left for prompt turns */
+	u64 filter_used_ns;         /* CPU time in FILTER that FAIR has not charged yet */
+	u64 fair_used_ns;           /* CPU time in FAIR while filter_used_ns is not charged */
+	u64 deadline;               /* from its rank, on the sharing clock */
+	u64 queue_key;              /* the same, with a limit on how far ahead it is */
+	u64 fair_vtime;             /* virtual time in FAIR, while has_key */
+	u64 slice;                  /* CPU time after which its rank worsens */
+	u64 slice_end;              /* CPU time of the invocation at the end of `slice` */
+	u64 ranked_used_ns;         /* ranked CPU time since it last gave way to others */
+	u64 fair_weight;            /* weight in FAIR; the default is FAIR_WEIGHT */
+	s64 booked_ns;              /* booked in its tenant's line, not used yet (share.bpf.h) */
+	u64 active_group;           /* group that counts it as active; 0: none */
+	u64 group;             /* id of its group of the CPU controller; valid for the kernel's */
+	u64 group_address;     /* group at this address and the generation below */
+	u64 tenant;            /* tenant whose tokens it uses while runnable; 0: none */
+	u64 limit;             /* nearest group with a quota; 0: none */
+	u64 limit_group;       /* `limit` is valid for this group */
+	u32 limit_generation;  /* and this generation */
+	u32 groups_generation; /* `group` is valid for it */
+	u32 active_weight;     /* weight with which active_group counts it */
+	u32 turn;              /* enum turn */
+	u32 seq;               /* invocation of the CPU times above */
 	u32 rank;
-	u32 sandbox_generation;	/* `sandbox` is valid for it */
-	u32 in_update;		/* update_sandbox() is running; exchanged */
-	u32 queue;		/* number of the shared queue that counts it; 0: none; exchanged */
-	s32 stopped_on;		/* CPU that it left while runnable, or -1 */
-	u32 first_on;		/* 1 + number of the CPU whose nr_first counts it; 0: none */
-	bool fresh;		/* forked, and not runnable yet */
-	bool forked;		/* since load, or while an earlier scheduler was loaded */
-	bool found_at_load;	/* forked under an earlier scheduler, not woken up since load */
-	bool has_left;		/* has left its invocation, at its exit */
-	bool seen_by_select;	/* select_cpu() has handled this wake-up */
-	bool placed;		/* queued by select_cpu() for an idle CPU */
-	bool handed_over;	/* the waker is about to sleep (see is_handed_over()) */
-	bool slept;		/* has slept since the last boundary */
-	bool in_demand;		/* counted in often.demand */
-	bool present;		/* counted in often.present */
-	bool has_key;		/* p->scx.dsq_vtime is queue_key, not its virtual time */
-	bool outranked;		/* its CPU goes to other ranked work */
+	u32 sandbox_generation; /* `sandbox` is valid for it */
+	u32 in_update;          /* update_sandbox() is running; exchanged */
+	u32 queue;              /* number of the shared queue that counts it; 0: none; exchanged */
+	s32 stopped_on;         /* CPU that it left while runnable, or -1 */
+	u32 first_on;           /* 1 + number of the CPU whose nr_first counts it; 0: none */
+	bool fresh;             /* forked, and not runnable yet */
+	bool forked;            /* since load, or while an earlier scheduler was loaded */
+	bool found_at_load;     /* forked under an earlier scheduler, not woken up since load */
+	bool has_left;          /* has left its invocation, at its exit */
+	bool seen_by_select;    /* select_cpu() has handled this wake-up */
+	bool placed;            /* queued by select_cpu() for an idle CPU */
+	bool handed_over;       /* the waker is about to sleep (see is_handed_over()) */
+	bool slept;             /* has slept since the last boundary */
+	bool in_demand;         /* counted in often.demand */
+	bool present;           /* counted in often.present */
+	bool has_key;           /* p->scx.dsq_vtime is queue_key, not its virtual time */
+	bool outranked;         /* its CPU goes to other ranked work */
 	bool yielded;
-	bool has_kernel_exit;	/* in kernel_exits */
-	bool may_be_held;	/* it holds no kernel resources, or this is unknown */
+	bool has_kernel_exit; /* in kernel_exits */
+	bool may_be_held;     /* it holds no kernel resources, or this is unknown */
 };
 
 struct {
@@ -330,11 +330,11 @@ static struct task_ctx *try_lookup_task_ctx(struct task_struct *p)
 }
 
 /* After this wait a task goes to the front (guard.bpf.h). */
-#define GUARD_WAIT_NS		(SFS_WATCHDOG_GUARD_NS / 2)
+#define GUARD_WAIT_NS (SFS_WATCHDOG_GUARD_NS / 2)
 
 /* A task that has had this much CPU time starts a new wait. Less means that its turn was cut
  * short, and it would wait as long again for the next one. */
-#define SERVED_NS		NSEC_PER_MSEC
+#define SERVED_NS NSEC_PER_MSEC
 
 /* A requeue does not restart this wait: anyone who may change the nice value can cause one. */
 static bool has_waited_long(const struct task_ctx *tctx, u64 now)
@@ -365,23 +365,23 @@ static void note_served(const struct task_struct *p, struct task_ctx *tctx, bool
  * of the attributes of its running task stops and restarts that task from another CPU.
  */
 struct cpu_ctx {
-	u64 fair_served_at;	/* last time that functions in FAIR, or due work, had this CPU */
-	u64 asked_at;		/* last call of dispatch() */
-	u64 fair_looked_at;	/* last time that dispatch() found nothing due in FAIR */
-	u64 preempted_until;	/* used-up time of PREEMPT_INTERVAL_NS; other CPUs write it */
-	u64 outside_used_ns;	/* by tasks that are not functions; not charged to the bucket yet */
-	bool next_turn_is_due;	/* dispatch() has chosen a turn that goes before FILTER */
-	bool turn_is_due;	/* FILTER must wait until this turn ends; other CPUs read it */
-	bool is_short_turn;	/* a short turn runs here, or another CPU has claimed it for one */
-	bool may_have_own;	/* this CPU's own queues may hold tasks */
-	bool dispatch_called;		/* dispatch() was called since the last task began to run */
-	bool has_run;		/* a task of ours has run here since load */
-	bool runs;		/* a task of ours runs here */
-	bool short_turn_is_local;	/* short turn in the local queue, others may be picked */
-	bool in_release;	/* cpu_release() is running */
-	bool is_taken;		/* a real-time task has displaced ours; other CPUs read it */
-	u32 shards_seen;	/* position in the rotation among the other shards */
-	u32 nr_first;		/* short turns in its local queue, for its tick to find; atomic */
+	u64 fair_served_at;    /* last time that functions in FAIR, or due work, had this CPU */
+	u64 asked_at;          /* last call of dispatch() */
+	u64 fair_looked_at;    /* last time that dispatch() found nothing due in FAIR */
+	u64 preempted_until;   /* used-up time of PREEMPT_INTERVAL_NS; other CPUs write it */
+	u64 outside_used_ns;   /* by tasks that are not functions; not charged to the bucket yet */
+	bool next_turn_is_due; /* dispatch() has chosen a turn that goes before FILTER */
+	bool turn_is_due;      /* FILTER must wait until this turn ends; other CPUs read it */
+	bool is_short_turn;    /* a short turn runs here, or another CPU has claimed it for one */
+	bool may_have_own;     /* this CPU's own queues may hold tasks */
+	bool dispatch_called;  /* dispatch() was called since the last task began to run */
+	bool has_run;          /* a task of ours has run here since load */
+	bool runs;             /* a task of ours runs here */
+	bool short_turn_is_local; /* short turn in the local queue, others may be picked */
+	bool in_release;          /* cpu_release() is running */
+	bool is_taken;            /* a real-time task has displaced ours; other CPUs read it */
+	u32 shards_seen;          /* position in the rotation among the other shards */
+	u32 nr_first;             /* short turns in its local queue, for its tick to find; atomic */
 	/* CPU time of this CPU for prompt turns and turns from DSQ_OUTSIDE. Several CPUs
 	 * fill and empty it at a time without a lock: a lost update is one turn more or
 	 * less. */

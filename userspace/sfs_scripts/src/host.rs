@@ -14,11 +14,12 @@ pub const NOBODY: u32 = 65534;
 const TOOLS: [&str; 5] = ["bash", "cat", "grep", "sed", "sort"];
 /// What the sets `build`, `test` and `vm` of `scripts/setup-host` need, apart from clang and
 /// libraries. Nothing calls them.
-const NEEDS: [&str; 9] = [
+const NEEDS: [&str; 10] = [
     "make",
     "gcc",
     "shellcheck",
     "shfmt",
+    "clang-format",
     "cpio",
     "gzip",
     "xz",

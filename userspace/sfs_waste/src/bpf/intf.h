@@ -23,22 +23,22 @@ enum sfs_waste_consts {
 
 /* Properties of the tasks of an event. */
 enum sfs_waste_flags {
-	SFS_WASTE_KERNEL = 1,		/* `waits` is a kernel thread with a nice value of 0 or less */
-	SFS_WASTE_REAL_TIME = 2,	/* `runs` is a real-time or deadline task */
-	SFS_WASTE_WOKEN = 4,		/* `waits` has been woken up */
+	SFS_WASTE_KERNEL = 1,    /* `waits` is a kernel thread with a nice value of 0 or less */
+	SFS_WASTE_REAL_TIME = 2, /* `runs` is a real-time or deadline task */
+	SFS_WASTE_WOKEN = 4,     /* `waits` has been woken up */
 };
 
 /* A context switch, a wake-up, or a change of control group, of CPUs or of class. */
 struct sfs_waste_event {
-	u64 at_ns;			/* CLOCK_MONOTONIC */
-	u64 cpus[SFS_WASTE_CPU_WORDS];	/* CPUs that the task `waits` may use; none: it no
+	u64 at_ns;                     /* CLOCK_MONOTONIC */
+	u64 cpus[SFS_WASTE_CPU_WORDS]; /* CPUs that the task `waits` may use; none: it no
 					 * longer waits, as far as is known */
-	s32 waits;			/* the thread that begins to wait for a CPU, or NONE */
-	s32 runs;			/* the thread that has got `cpu`, or has it in another class;
+	s32 waits;                     /* the thread that begins to wait for a CPU, or NONE */
+	s32 runs;                      /* the thread that has got `cpu`, or has it in another class;
 					 * 0: it idles; NONE: a wake-up */
 	u32 cpu;
-	u32 flags;			/* enum sfs_waste_flags */
-	char comm[SFS_WASTE_COMM_LEN];	/* of the task `waits` */
+	u32 flags;                     /* enum sfs_waste_flags */
+	char comm[SFS_WASTE_COMM_LEN]; /* of the task `waits` */
 };
 
 #endif /* __SFS_WASTE_INTF_H */

@@ -12,22 +12,22 @@ char _license[] SEC("license") = "GPL";
 const volatile struct sfs_waste_event *type_of_event __attribute__((unused));
 
 /* Number of levels of control groups searched for a quota. */
-#define GROUP_LEVELS	16
+#define GROUP_LEVELS 16
 
 /* Quota of a group without one. */
-#define NO_QUOTA	(~0ULL)
+#define NO_QUOTA (~0ULL)
 
 /* Below this: real-time and deadline tasks, which have their own scheduling classes. */
-#define MAX_RT_PRIO	100
+#define MAX_RT_PRIO 100
 
 /* Priority of a task with nice value 0; higher values are nicer. */
-#define DEFAULT_PRIO	120
+#define DEFAULT_PRIO 120
 
-#define PF_KTHREAD	0x00200000
+#define PF_KTHREAD   0x00200000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);	/* the loader sets it */
+	__uint(max_entries, 4096); /* the loader sets it */
 } events SEC(".maps");
 
 /* Events lost for lack of room. */
@@ -59,16 +59,16 @@ static bool should_run(struct task_struct *p)
 }
 
 /* Return a small field of @p's, as wide as the kernel has it. */
-#define small_field(p, field)								\
-({											\
-	u64 value = 0;									\
-	u32 size = bpf_core_field_size((p)->field);					\
-											\
-	if (size <= sizeof(value))							\
-		bpf_probe_read_kernel(&value, size,					\
-				      (void *)(p) + bpf_core_field_offset((p)->field));	\
-	value;										\
-})
+#define small_field(p, field) \
+	({ \
+		u64 value = 0; \
+		u32 size = bpf_core_field_size((p)->field); \
+\
+		if (size <= sizeof(value)) \
+			bpf_probe_read_kernel(&value, size, \
+					      (void *)(p) + bpf_core_field_offset((p)->field)); \
+		value; \
+	})
 
 /* Note the CPUs that @p may use. A section that disables migration leaves the mask. */
 static void note_cpus(struct sfs_waste_event *event, struct task_struct *p)
