@@ -22,7 +22,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// of waiting for space.
 ///
 /// # Errors
-/// As sendmsg; no SIGPIPE.
+/// Like sendmsg; no SIGPIPE.
 pub fn send(
     to: BorrowedFd<'_>,
     message: &[u8],
@@ -52,7 +52,7 @@ pub enum Received {
 /// Receives a message into `buffer`, without waiting for one.
 ///
 /// # Errors
-/// As recvmsg.
+/// Like recvmsg.
 pub fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Received, Errno> {
     let mut control = nix::cmsg_space!([libc::c_int; 1]);
     let mut parts = [IoSliceMut::new(buffer)];

@@ -21,7 +21,7 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 /// unwinding into the parent's frames.
 ///
 /// # Errors
-/// As fork.
+/// Like fork.
 pub fn fork() -> Result<libc::pid_t, Errno> {
     let flags = libc::c_long::from(libc::SIGCHLD);
     let zero: libc::c_long = 0;
@@ -35,7 +35,7 @@ pub fn fork() -> Result<libc::pid_t, Errno> {
 /// Forks as [`fork`], into the cgroup whose folder is open as `cgroup`.
 ///
 /// # Errors
-/// As fork; ENOSYS or EINVAL on a kernel before 5.7.
+/// Like fork; ENOSYS or EINVAL on a kernel before 5.7.
 pub fn fork_into(cgroup: BorrowedFd<'_>) -> Result<libc::pid_t, Errno> {
     // SAFETY: plain numbers, for which zero is a value.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 /// Waits for any child; `None` if WNOHANG is given and none has ended.
 ///
 /// # Errors
-/// As wait4.
+/// Like wait4.
 pub fn wait4(options: i32) -> Result<Option<(libc::pid_t, State, Usage)>, Errno> {
     let mut status = 0;
     // SAFETY: rusage is plain numbers, for which zero is a value.

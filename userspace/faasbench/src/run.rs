@@ -18,7 +18,7 @@ use nix::unistd::Pid;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What to run.
+/// The run.
 #[derive(Debug, Clone)]
 pub struct Run {
     /// The trace.

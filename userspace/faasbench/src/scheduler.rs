@@ -180,7 +180,7 @@ pub struct Session {
     enabled: Option<String>,
     /// Its version, of the program or of the kernel.
     pub version: String,
-    /// What went wrong so far.
+    /// The errors so far.
     pub trouble: Option<(Status, String)>,
 }
 

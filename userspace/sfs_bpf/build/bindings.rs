@@ -1,6 +1,6 @@
 //! Adds conversions between structs of `intf.h` and bytes.
 
-/// What bindgen writes before each struct.
+/// The text that bindgen writes before each struct.
 const HEAD: &str = "#[repr(C)]\n#[derive(Debug, Copy, Clone)]\npub struct sfs_";
 
 /// zerocopy's macros reject structs with gaps, or with bytes that must not have

@@ -29,7 +29,7 @@ const OPS: &str = "sfs_";
 ///
 /// # Errors
 ///
-/// What is missing, and what to do.
+/// The missing feature, and what to do.
 pub fn check() -> Result<(), Failure> {
     check_kernel_and_user()?;
     check_no_other_scheduler()

@@ -11,7 +11,7 @@ use crate::crew::Crew;
 use crate::latency::print;
 use crate::system::{burn, now, sleep_until};
 
-/// What the clients do.
+/// The clients' behaviour.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Pairs of a client and its server, each a process.

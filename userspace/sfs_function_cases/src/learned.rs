@@ -240,7 +240,7 @@ fn refused_tables_end_the_ranks(bench: &Bench) -> Result<()> {
     ensure!(stats.policy == "sfs" && !ranked(&stats), "{stats:?}");
     scheduler.finish()?;
 
-    // What was learned is kept and used after the next load.
+    // Learned tables are kept and used after the next load.
     let scheduler = bench.load(&options)?;
     let stats = scheduler.wait_for("ranks", ranked)?;
     ensure!(stats.policy == "learned", "{stats:?}");

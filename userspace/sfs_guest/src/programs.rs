@@ -23,9 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Ended {
     /// The exit status; 128 more than the signal that ended it.
     pub status: i32,
-    /// What it has written on standard output.
+    /// Its standard output.
     pub output: String,
-    /// What it has written on standard error.
+    /// Its standard error.
     pub errors: String,
 }
 

@@ -1,4 +1,4 @@
-//! What ends a run before its time, with the exit status that it gives the program.
+//! Errors that end a run early, and their exit statuses.
 
 use thiserror::Error;
 
@@ -10,13 +10,13 @@ pub const USAGE: u8 = 2;
 /// An error that has an exit status of its own. Other errors have [`BROKEN`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// What the user asked for cannot be done: one sentence that says why.
+    /// The request cannot be met; one sentence says why.
     #[error("{0}")]
     Usage(String),
-    /// A program that we called has said what is wrong, and ended with this status.
+    /// A called program has printed its error, and ended with this status.
     #[error("{0} ended with exit status {1}")]
     Program(String, u8),
-    /// A signal asked us to end: the exit status that it stands for.
+    /// A signal asked the program to end; the exit status for that signal.
     #[error("interrupted")]
     Interrupted(u8),
 }

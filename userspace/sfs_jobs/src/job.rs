@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a program that has just begun is looked at, and one that takes its time.
+/// Polling intervals: of a program that has just started, and of one that runs for long.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LATER_LOOK: Duration = Duration::from_millis(100);
 
@@ -45,7 +45,7 @@ impl Job {
     /// shell.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system call fails.
     pub fn poll(&mut self) -> Result<Option<i32>> {
         if self.status.is_none() {
             let ended = self.child.try_wait().context("cannot wait for a program")?;
@@ -176,7 +176,7 @@ mod tests {
         drop(job);
         let gone = || {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-            // Until somebody waits for it, what has ended is a zombie.
+            // An ended process stays a zombie until its parent waits for it.
             stat.map_or(true, |stat| stat.contains(") Z "))
         };
         let ended = (0..500).any(|_| {

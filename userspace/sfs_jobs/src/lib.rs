@@ -1,4 +1,4 @@
-//! What programs that run other programs share: where the tree's programs are ([`tree`]), jobs
+//! Shared by programs that run other programs: paths in the repository ([`tree`]), jobs
 //! that end with their caller ([`job`]), signals that ask a run to end ([`signals`]), progress
 //! ([`progress`]), and the exit status of an error ([`failure`]).
 

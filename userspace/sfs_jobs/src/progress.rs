@@ -1,4 +1,4 @@
-//! What a long run says on standard error.
+//! Progress of a long run, on standard error.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ impl Progress {
         self.terminal
     }
 
-    /// Says one line; that nobody can read it is no reason to stop.
+    /// Prints one line. An error of writing does not end the run.
     pub fn say(&self, text: &str) {
         self.aside(|| {
             let _ = writeln!(std::io::stderr(), "{}: {text}", self.name);
@@ -60,7 +60,7 @@ impl Progress {
         bar.tick();
     }
 
-    /// Takes the text of [`show`](Self::show) away.
+    /// Removes the text of [`show`](Self::show).
     pub fn clear(&self) {
         if let Some(bar) = self.bar.borrow_mut().take() {
             bar.finish_and_clear();

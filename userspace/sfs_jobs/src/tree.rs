@@ -1,4 +1,4 @@
-//! Where things are in the repository.
+//! Paths in the repository.
 
 use anyhow::{Context, Result};
 use std::ffi::OsString;

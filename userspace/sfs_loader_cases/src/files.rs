@@ -211,7 +211,7 @@ fn nonsense_for_statistics_harms_nobody(bench: &Bench) -> Result<()> {
             .map_or(true, |told| !told.contains("\"errno\":0")),
         "{told:?}"
     );
-    // So many connections that the server must close some.
+    // More connections than the server keeps open.
     let idle = (0..100).map(|_| connect()).collect::<Result<Vec<_>>>()?;
     ensure!(scheduler.stats()?.functions > 0, "no answer beside them");
     drop(idle);

@@ -1,4 +1,4 @@
-//! What an operator sees: bad input, statistics, the debug dump.
+//! The operator's view: bad input, statistics, the debug dump.
 
 use std::fs;
 use std::io::Write;

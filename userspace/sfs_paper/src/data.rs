@@ -44,7 +44,7 @@ impl Run {
         format!("{}{mark}", self.name)
     }
 
-    /// What went wrong, if anything.
+    /// The errors, if any.
     pub fn trouble(&self) -> Option<String> {
         let scheduler = &self.summary.scheduler;
         (scheduler.status != Status::Ok).then(|| {

@@ -71,7 +71,7 @@ fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
     text
 }
 
-/// What was measured, and on which machine.
+/// The measurement and its machine.
 fn provenance(measured: &[Measured]) -> String {
     let Some(first) = measured.first() else {
         return String::new();

@@ -8,7 +8,7 @@ use sfs_jobs::tree::Tree;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the stressors' archive is made of, and what it keeps of that.
+/// Packages of the stressors' archive, and the files that it keeps.
 const STRESS: [&str; 6] = [
     "stress-ng",
     "stress-ng",
@@ -18,7 +18,7 @@ const STRESS: [&str; 6] = [
     "usr/bin/hackbench",
 ];
 
-/// What the servers' archive is made of, and what it keeps of that. PostgreSQL's own
+/// Packages of the servers' archive, and the files that it keeps. PostgreSQL's own
 /// compiler, which is switched off, would bring LLVM.
 const SERVERS: [&str; 25] = [
     "servers",
@@ -65,7 +65,7 @@ impl Archives {
     }
 }
 
-/// Has vm/debian-root make an archive; returns where it is.
+/// Makes an archive with vm/debian-root, and returns its path.
 fn archive(tree: &Tree, interrupt: &Interrupt, arguments: &[&str]) -> Result<PathBuf> {
     let mut command = job::call(tree, "vm/debian-root");
     let output = command.args(arguments).stderr(Stdio::inherit()).output();
@@ -81,7 +81,7 @@ fn archive(tree: &Tree, interrupt: &Interrupt, arguments: &[&str]) -> Result<Pat
     }
 }
 
-/// All stressors that stress-ng has, asked of the program itself, with the libraries of its
+/// The stressors that stress-ng itself lists; it runs with the libraries of its
 /// archive.
 pub fn stressors(tree: &Tree, interrupt: &Interrupt) -> Result<Vec<String>> {
     let archive = archive(tree, interrupt, &STRESS)?;

@@ -54,7 +54,7 @@ impl Column {
         })
     }
 
-    /// What the guest runs: the name of the program, or `eevdf`.
+    /// The program that the guest runs, or `eevdf`.
     pub fn scheduler(&self) -> String {
         let name = self.program.as_deref().and_then(Path::file_name);
         name.map_or_else(|| EEVDF.into(), |name| name.to_string_lossy().into_owned())

@@ -35,7 +35,7 @@ const COLUMNS: [&str; 6] = [
     "scx_cosmos",
 ];
 
-/// What the results depend on beside the peers, for git.
+/// Paths, for git, that the results depend on, apart from the peers.
 const SOURCES: [&str; 2] = ["scheds", "userspace"];
 
 /// The options, most of which may also be given as environment variables.
@@ -102,7 +102,7 @@ pub struct ParityArgs {
         default_value = "userspace/target/release"
     )]
     release: PathBuf,
-    /// What the programs were built of; this tree's commit by default
+    /// The commit that the programs were built from; by default this tree's
     #[arg(long, env = "COMMIT", value_name = "COMMIT")]
     commit: Option<String>,
 }

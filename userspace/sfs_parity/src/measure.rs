@@ -16,20 +16,20 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, PoisonError};
 
-/// So few that a guest that dies costs little, so many that booting does not count.
+/// Rows per guest: few, so that a dead guest costs little; many, so that booting does not count.
 const ROWS_OF_A_GUEST: usize = 12;
 
 /// Real seconds until a guest is given up.
 const TIMEOUT: &str = "1800";
 
-/// From this exit status on a guest was never begun, or was ended from outside.
+/// Exit statuses from this one on: the guest did not start, or was ended from outside.
 const NOT_BY_ITSELF: i32 = 126;
 
 /// Rows that need the archive with stress-ng, and those that need the one with the servers.
 const NEED_STRESS: [&str; 2] = ["stress/", "hackbench/"];
 const NEED_SERVERS: [&str; 5] = ["perf", "nginx", "redis", "postgres", "compile"];
 
-/// What is to be measured, and with what.
+/// The rows to measure, and the programs to measure with.
 pub struct Plan<'a> {
     pub tree: &'a Tree,
     pub interrupt: &'a Interrupt,
@@ -45,7 +45,7 @@ pub struct Plan<'a> {
     pub out: &'a Path,
     /// The folder of the programs, from the repository's root.
     pub release: &'a Path,
-    /// What the programs were built of.
+    /// The commit that the programs were built from.
     pub commit: String,
 }
 
@@ -106,7 +106,7 @@ impl Plan<'_> {
                 return Ok(());
             };
             match self.measure(batch) {
-                // Who reads them waits for us.
+                // Their reader waits for this thread.
                 Ok(line) => drop(lines.send(line)),
                 Err(error) => {
                     lock().clear();
@@ -226,7 +226,7 @@ impl Plan<'_> {
     }
 }
 
-/// What a program has written so far, if anything.
+/// The output of a program so far.
 fn read(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()

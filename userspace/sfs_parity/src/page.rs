@@ -7,10 +7,10 @@ use std::fs;
 
 const PAGE: &str = "docs/parity.md";
 
-/// What stands behind this line in the page is the table.
+/// The tables follow this line of the page.
 const MARK: &str = "<!-- What follows is written by sfs_lab parity --publish. -->";
 
-/// Puts the tables into the page, in the place of those before.
+/// Replaces the tables in the page.
 ///
 /// # Errors
 /// If the page has no place for them, or cannot be read or written.

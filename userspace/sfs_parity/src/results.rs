@@ -12,7 +12,7 @@ const FIELDS: &str = "row\tvalue\tunit\tcommit\tkernel\tprograms\tnote";
 /// Stands for a value that there is none of.
 pub const NONE: &str = "-";
 
-/// What was measured for a row.
+/// The result of a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
     /// The row's name.
@@ -21,7 +21,7 @@ pub struct Line {
     pub value: String,
     /// `ops/s`, of which more is better, or a time.
     pub unit: String,
-    /// What the programs were built of.
+    /// The commit that the programs were built from.
     pub commit: String,
     /// The guest's kernel.
     pub kernel: String,
@@ -102,7 +102,7 @@ pub struct Results {
     pub scheduler: String,
     /// The number of CPUs.
     pub cpus: u32,
-    /// What was measured.
+    /// The results.
     pub lines: Vec<Line>,
 }
 
@@ -140,7 +140,7 @@ fn count(name: &str) -> Option<u32> {
     count.parse().ok()
 }
 
-/// Those of `rows` that `lines` have no result of these programs for. The first are those
+/// Returns the rows of `rows` without a result of these programs in `lines`. The first are those
 /// that have none at all; with `only`, they are all.
 pub fn missing(lines: &[Line], rows: &[String], programs: &str, only: bool) -> Vec<String> {
     let of: HashMap<&str, &str> = lines
@@ -153,7 +153,7 @@ pub fn missing(lines: &[Line], rows: &[String], programs: &str, only: bool) -> V
     new.chain(rows.iter().filter(is_old)).cloned().collect()
 }
 
-/// Puts lines into a file, in the place of those before for the same rows. Processes that do
+/// Writes lines into a file, and replaces earlier ones of the same rows. Processes that do
 /// so at the same time wait for each other.
 ///
 /// # Errors
@@ -177,14 +177,14 @@ pub fn keep(path: &Path, lines: Vec<Line>) -> Result<()> {
     fs::rename(&new, path).with_context(cannot)
 }
 
-/// What a guest has printed.
+/// The output of a guest.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// What all lines have in common: the commit, the kernel, and the programs.
+    /// The fields common to all lines: commit, kernel, programs.
     common: Line,
     /// Whether the guest has begun to measure.
     pub has_begun: bool,
-    /// What it has measured.
+    /// Its results.
     pub lines: Vec<Line>,
 }
 
@@ -228,7 +228,7 @@ impl Log {
         self.add(row, NONE, NONE, &why.join(" "));
     }
 
-    /// Those of `rows` of which the guest has said nothing.
+    /// The rows of `rows` that the guest has not printed.
     pub fn left(&self, rows: &[String]) -> Vec<String> {
         let said: HashSet<&str> = self.lines.iter().map(|line| &line.row[..]).collect();
         let left = rows.iter().filter(|row| !said.contains(&row[..]));

@@ -1,4 +1,4 @@
-//! What can be measured: the names of the rows.
+//! The names of the rows.
 
 use anyhow::Result;
 use glob::Pattern;
@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Ends the name of a row that runs beside functions.
 pub const LOAD: &str = "+load";
 
-/// What people ask for first: handoffs, wake-ups and forks, messages, servers.
+/// The rows that users ask for first: handoffs, wake-ups, forks, messages, servers.
 const FIRST_STRESSORS: &str =
     "affinity clone context cpu daemon epoll eventfd exec fifo fork futex \
     hrtimers kill mq msg mutex nanosleep nice pipe poll pthread resched sem sem-sysv session sock \

@@ -1,4 +1,4 @@
-//! The tables in Markdown: what was measured, relative to EEVDF.
+//! The tables in Markdown: results relative to EEVDF.
 
 use super::column::EEVDF;
 use super::results::{Line, Results};
@@ -10,14 +10,14 @@ const GOAL: f64 = 0.95;
 /// From this on a value has no decimals; below it has four digits.
 const WHOLE: f64 = 1000.0;
 
-/// The tables of these results: those of one number of CPUs after each other.
+/// The tables of these results, one for each number of CPUs.
 pub fn text(files: &[Results]) -> String {
     let tables = files.chunk_by(|one, other| one.cpus == other.cpus);
     let tables: String = tables.map(|columns| Table::new(columns).text()).collect();
     legend(&kernels(files)) + &tables
 }
 
-/// The kernels of all values, in the order in which they come.
+/// The kernels of all values, in order of appearance.
 fn kernels(files: &[Results]) -> String {
     let mut kernels: Vec<&str> = Vec::new();
     let lines = files.iter().flat_map(|file| &file.lines);
@@ -38,7 +38,7 @@ fn legend(kernels: &str) -> String {
     )
 }
 
-/// What stands below a column.
+/// The last lines of a column.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     logarithms: f64,

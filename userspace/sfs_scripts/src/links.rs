@@ -52,7 +52,7 @@ fn files_of(top: &Path) -> Vec<String> {
     there.map(str::to_owned).collect()
 }
 
-/// What links and words may lead to.
+/// Possible targets of links and words.
 struct Tree {
     /// Files and folders.
     paths: HashSet<String>,

@@ -89,7 +89,7 @@ impl Place {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
     }
 
-    /// What is in a file; empty if it does not exist.
+    /// The text of a file; empty if it does not exist.
     #[must_use]
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()

@@ -15,7 +15,7 @@ use clap::Parser;
 use mix::{Mix, Settings};
 use sfs_testbed::clock::{now, since};
 
-/// What the kernel should not say.
+/// Messages that the kernel should not print.
 const COMPLAINTS: [&str; 7] = [
     "BUG",
     "WARNING",

@@ -32,7 +32,7 @@ pub struct Blocks<'a> {
     block: Vec<String>,
     /// The current case, if it passed.
     name: Option<String>,
-    /// What has been counted.
+    /// The counts so far.
     pub count: Option<Count>,
     /// Cases that failed here although they had passed in the guest.
     pub worse: usize,
@@ -153,7 +153,7 @@ fn is_time(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What is printed of these lines, and what is known then.
+    /// The printed part of these lines, and the counts after them.
     fn pass<'a>(allowed: &'a Allowed, lines: &[&str]) -> (Vec<String>, Blocks<'a>) {
         let mut blocks = Blocks::new(allowed);
         let printed = lines.iter().flat_map(|line| blocks.take(line)).collect();

@@ -9,13 +9,13 @@ use sfs_jobs::tree::Tree;
 /// The program that has the cases, and runs them in a guest.
 pub const PROGRAM: &str = "sfs_behaviour";
 
-/// What the program says before it gives up.
+/// Begins the program's last message if it gives up.
 const BAIL_OUT: &str = "Bail out! ";
 
 /// The cases that somebody wants, by the machine that they need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cases {
-    /// Those that need no machine of their own, in the suite's order.
+    /// The cases that need no machine of their own, in the suite's order.
     pub plain: Vec<String>,
     /// The others.
     pub apart: Vec<(Kind, Vec<String>)>,
@@ -40,7 +40,7 @@ impl Cases {
     }
 }
 
-/// What the program lists: a line for each case, its name first.
+/// The program's list: a line for each case, its name first.
 ///
 /// # Errors
 /// As [`Cases::find`].

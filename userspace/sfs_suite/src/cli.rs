@@ -44,7 +44,7 @@ pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let name = cli.task.name();
     let status = execute(cli).unwrap_or_else(|error| {
-        // Who interrupted it knows.
+        // The user who interrupted it knows.
         if !matches!(error.downcast_ref(), Some(Failure::Interrupted(_))) {
             let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
         }

@@ -32,7 +32,7 @@ pub struct Guests<'a> {
     pub work: PathBuf,
 }
 
-/// What a guest is to do.
+/// The task of a guest.
 #[derive(Debug, Clone, Default)]
 pub struct Task {
     /// Says which guest it is, in messages and names of files.
@@ -45,7 +45,7 @@ pub struct Task {
     pub indent: &'static str,
 }
 
-/// What has become of a guest.
+/// The end of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// Its exit status; 1 as well if a case fails because of what was wasted in it.

@@ -22,7 +22,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Disk, Self::Suspend, Self::Isolcpus];
 
-    /// What `sfs_behaviour --apart` calls it.
+    /// Its name for `sfs_behaviour --apart`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",

@@ -189,7 +189,7 @@ fn read(tree: &Tree, path: &str) -> Result<String> {
 /// All cases on the usual machine.
 struct Suite<'a> {
     guests: &'a Guests<'a>,
-    /// What the user calls the cases.
+    /// The user's patterns for the cases.
     patterns: &'a [String],
     jobs: usize,
     /// The cases that vary, one a line: `NAME: why`.

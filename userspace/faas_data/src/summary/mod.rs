@@ -175,7 +175,7 @@ pub struct SchedulerInfo {
     pub args: String,
     /// Whether it was loaded throughout.
     pub status: Status,
-    /// What went wrong, empty if nothing did.
+    /// The errors; empty without any.
     pub detail: String,
 }
 

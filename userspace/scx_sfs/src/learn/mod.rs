@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 500;
 /// of completions, so that no workload can control how much is written.
 const SAVE_AFTER: Duration = Duration::from_secs(60);
 
-/// What the loader has learned.
+/// The loader's knowledge about functions.
 pub struct Learning {
     learner: Learner,
     /// The kernel half has rejected an update; ranking has stopped.

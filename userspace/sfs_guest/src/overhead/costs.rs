@@ -1,4 +1,4 @@
-//! What each program of the scheduler takes while a crowd takes turns.
+//! CPU time of each program of the scheduler while a crowd takes turns.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What it takes to load and to unload the scheduler, in time and in the kernel's memory.
+//! Time and kernel memory of loading and unloading the scheduler.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ pub fn sandboxes(options: &str, count: usize) -> Result<()> {
     measure(&format!("sandboxes.{count}"), &options)
 }
 
-/// What the first time alone takes is not counted.
+/// Costs of the first time alone are not counted.
 fn load_once() -> Result<()> {
     load("")?.unload()
 }

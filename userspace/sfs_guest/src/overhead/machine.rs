@@ -11,7 +11,7 @@ use sfs_testbed::clock::{sleep, wait_until};
 use super::OUT;
 use crate::programs::{cpus, kill_all, set, spawn};
 
-/// What a crowd of a hundred thousand needs.
+/// Limits that a crowd of a hundred thousand needs.
 const LIMITS: [(&str, &str); 4] = [
     ("/proc/sys/kernel/pid_max", "4194304"),
     ("/proc/sys/kernel/threads-max", "2000000"),

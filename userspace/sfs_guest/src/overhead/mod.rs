@@ -20,7 +20,7 @@ use crate::programs::cpus;
 /// Where the figures go.
 const OUT: &str = "/out";
 
-/// What to measure.
+/// The measurement.
 #[derive(Debug, Args)]
 pub struct OverheadArgs {
     #[command(subcommand)]

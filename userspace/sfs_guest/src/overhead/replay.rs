@@ -1,4 +1,4 @@
-//! What the loader and the programs take while functions come and go.
+//! CPU time of the loader and the programs while functions come and go.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};

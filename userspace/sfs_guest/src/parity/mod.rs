@@ -34,7 +34,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SCHEDULER_LOG: &str = "/tmp/scheduler.log";
 const FUNCTIONS_LOG: &str = "/tmp/functions.log";
 
-/// What to run, and under what.
+/// The rows to run, and the scheduler to run them under.
 #[derive(Debug, Args)]
 pub struct ParityArgs {
     /// eevdf, or a program in /bin
@@ -193,7 +193,7 @@ fn enter(arguments: &[&str]) -> Result<programs::Ended> {
     programs::run(&mut root::command(arguments), LIMIT)
 }
 
-/// What a row without a value has instead.
+/// Stands for the value of a row without one.
 fn measured(value: Option<String>) -> Result<String> {
     value.context("nothing was measured")
 }

@@ -102,7 +102,7 @@ impl VmArgs {
     }
 }
 
-/// What stands below the options.
+/// The text below the options.
 const AFTER: &str = r#"Settings of one row, in the environment. What is neither a letter nor a digit in the row's name is _ in theirs:
   ARGS_<row>     options of a sched_ext scheduler, as ARGS_scx_sfs="--slice-us 50000", or of sfs_sim, as ARGS_sfs="--slice-us 50000". ARGS_scx_sfs_short is for scx_sfs+short, which has none of scx_sfs's
   PROGRAM_<row>  another program for that row, as PROGRAM_scx_sfs_old=/tmp/scx_sfs for scx_sfs+old

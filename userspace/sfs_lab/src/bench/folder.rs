@@ -15,7 +15,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What a row leaves in the folder, by the ends of the files' names.
+/// The files of a row, by the ends of their names.
 pub const LEFT: [&str; 5] = ["csv", "log", "console", "state", "json"];
 
 /// The folder, locked: only one bench at a time works in it.
@@ -23,7 +23,7 @@ pub const LEFT: [&str; 5] = ["csv", "log", "console", "state", "json"];
 pub struct Folder {
     /// From the repository's root, for messages and other programs.
     out: PathBuf,
-    /// As this process finds it.
+    /// Its path for this process.
     here: PathBuf,
     /// The lock ends with this process and with the VMs that it may leave behind.
     _lock: File,
@@ -76,7 +76,7 @@ impl Folder {
         self.out.join(".bench").join(format!("{row}.run"))
     }
 
-    /// What a row has left in the folder of its run.
+    /// The files of a row in the folder of its run.
     pub fn in_run(&self, row: &str, name: &str) -> PathBuf {
         self.state(row, "run").join(name)
     }
@@ -121,7 +121,7 @@ impl Folder {
         Ok(old.map(|old| changed(&old, new)))
     }
 
-    /// What a row was made from, if it has a result.
+    /// The manifest of a row, if it has a result.
     ///
     /// # Errors
     /// If it cannot be read.

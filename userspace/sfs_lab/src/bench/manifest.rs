@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What makes the machine in which live rows run.
+/// The files that the VM of live rows is made from.
 const MACHINE: [&str; 5] = ["run", "init", "build-initrd", "lib.sh", "qemu.sh"];
 
-/// What all rows have in common: the trace and the number of CPUs.
+/// The part that all rows share: the trace and the number of CPUs.
 ///
 /// # Errors
 /// If the trace cannot be read.
@@ -82,7 +82,7 @@ fn succeeded(name: &str, status: std::io::Result<std::process::ExitStatus>) -> R
     Ok(())
 }
 
-/// What a row does not have in common with the others. `machine` is what [`machine`]
+/// The part that belongs to one row. `machine` is what [`machine`]
 /// returned.
 ///
 /// # Errors

@@ -156,7 +156,7 @@ fn succeed(name: &str, command: &mut Command) -> Result<()> {
     }
 }
 
-/// Has the table printed, and the page written.
+/// Prints the table, and writes the page.
 fn report(tree: &Tree, settings: &Settings, folder: &Folder) -> Result<()> {
     let summaries = settings.rows.iter();
     let summaries = summaries.map(|row| folder.result(&row.name, "json"));

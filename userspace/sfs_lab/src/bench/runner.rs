@@ -41,7 +41,7 @@ pub struct Runner<'a> {
     settings: &'a Settings,
     /// From the repository's root.
     trace: &'a Path,
-    /// What all live rows have in common, see [`manifest::machine`].
+    /// The part of the manifest that all live rows share, see [`manifest::machine`].
     machine: &'a str,
     folder: &'a Folder,
     progress: &'a Progress,
@@ -220,7 +220,7 @@ impl<'a> Runner<'a> {
         Ok(command)
     }
 
-    /// What all summaries that are not made in a VM have in common.
+    /// Fields common to all summaries that are not made in a VM.
     fn summarize(&self, row: &Row, version: &str) -> Command {
         let mut command = job::call(self.tree, self.tree.program("faasbench"));
         command
@@ -295,7 +295,7 @@ impl<'a> Runner<'a> {
         format!("/{}", name.to_string_lossy())
     }
 
-    /// What the guest is to do.
+    /// The guest's task.
     fn add_replay(&self, command: &mut Command, row: &Row) {
         let settings = self.settings;
         command
@@ -390,7 +390,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What a row's run printed.
+    /// The output of a row's run.
     fn said(&self, row: &Row, name: &str) -> Vec<u8> {
         fs::read(self.folder.in_run(&row.name, name)).unwrap_or_default()
     }
@@ -434,7 +434,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What is said of a row without a result: `errors` is what its run printed.
+/// The message about a row without a result; `errors` is the output of its run.
 fn loss(status: i32, errors: &str) -> String {
     let last = errors.lines().last().unwrap_or_default();
     // Of the user's settings, that is the one.

@@ -1,4 +1,4 @@
-//! What `bench` is to measure.
+//! The settings of `bench`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

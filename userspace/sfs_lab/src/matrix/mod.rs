@@ -23,7 +23,7 @@ const FAILED: u8 = 1;
 /// How often the line about the suite is written anew.
 const SHOW: Duration = Duration::from_millis(500);
 
-/// What stands above the rows.
+/// The head of the table.
 const HEAD: &str = "| kernel | CPUs | emulation | cases | verified instructions | failed |\n|---|---|---|---|---|---|";
 
 /// The options.
@@ -154,7 +154,7 @@ impl Matrix<'_> {
         status
     }
 
-    /// What the suite has said on a machine.
+    /// The output of the suite on a machine.
     fn said(&self, machine: &Machine) -> Result<Said> {
         let read = |end| {
             let path = self.kept(machine, end);

@@ -1,8 +1,8 @@
-//! What the behaviour suite said on one machine.
+//! The behaviour suite's output on one machine.
 
 use super::machine::Machine;
 
-/// What the table has of it.
+/// Its row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// The kernel's release, if it came up.

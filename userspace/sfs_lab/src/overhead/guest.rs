@@ -18,7 +18,7 @@ const BPFTOOL: &str = "/usr/sbin/bpftool";
 /// How often the line about the guest is written anew.
 const SHOW: Duration = Duration::from_millis(500);
 
-/// What guests are made of, and where they leave their figures.
+/// The parts of a guest, and the folder of its figures.
 pub struct Lab<'a> {
     pub tree: &'a Tree,
     out: &'a Path,
@@ -66,7 +66,7 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Has a guest with these options of vm/run measure; what it leaves goes to `OUT/NAME`.
+    /// Measures in a guest with these options of vm/run; its files go to `OUT/NAME`.
     pub fn guest(&self, name: &str, options: &[&str], command: &[&str]) -> Result<()> {
         let folder = self.out.join(name);
         let here = self.tree.at(&folder);
@@ -106,7 +106,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// What the guest `name` has left in this file.
+    /// The text of this file of the guest `name`.
     pub fn left(&self, name: &str, file: &str) -> Result<String> {
         let path = self.tree.at(self.out).join(name).join(file);
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))

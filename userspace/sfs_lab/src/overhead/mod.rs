@@ -23,7 +23,7 @@ use std::path::PathBuf;
 /// Programs in one guest keep one emulator busy up to so many CPUs.
 const BUSY_CPUS: u32 = 8;
 
-/// What one emulated CPU has left of 2 GiB for others.
+/// Memory that one emulated CPU leaves to others, of 2 GiB.
 const MEMORY_GIB: u32 = 2;
 
 /// The options, most of which may also be given as environment variables.

@@ -1,4 +1,4 @@
-//! What loading takes in memory and in time.
+//! Memory and time of loading.
 
 use super::guest::Lab;
 use super::table::{after, header, number, row};

@@ -1,11 +1,11 @@
-//! What each BPF program takes.
+//! CPU time of each BPF program.
 
 use super::table::{number, row};
 
 /// A handful of calls say nothing of what is typical.
 const ENOUGH: f64 = 50.0;
 
-/// What a crowd measured of one program.
+/// A crowd's measurement of one program.
 #[derive(Debug, Clone, Default)]
 struct Cost {
     calls: f64,
@@ -53,7 +53,7 @@ pub fn costs(per: &str, files: &[String]) -> String {
     text + &titled("the same by means".into(), each(|one| one.mean))
 }
 
-/// What one file has of each program.
+/// The measurements of each program in one file.
 fn column(file: &str, names: &[&str]) -> Vec<Cost> {
     let mut costs = vec![Cost::default(); names.len()];
     for line in file.lines() {

@@ -1,4 +1,4 @@
-//! What the programs and the loader take over a whole run.
+//! CPU time of the programs and the loader over a whole run.
 
 use super::guest::Lab;
 use super::table::{after, header, number, row};

@@ -1,4 +1,4 @@
-//! What each table compares.
+//! The policies that each table compares.
 
 use super::traces::azure_minute;
 use super::Tables;
@@ -166,7 +166,7 @@ pub fn goals(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// What each rule is worth, over all workloads on [`CPUS`] CPUs.
+/// The effect of each rule, over all workloads on [`CPUS`] CPUs.
 pub fn rules(tables: &Tables) -> Result<()> {
     let traces = tables.traces;
     tables.head("Rules, over all workloads on 4 CPUs");

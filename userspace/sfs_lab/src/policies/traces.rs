@@ -115,7 +115,7 @@ impl<'a> Traces<'a> {
         self.make(&self.file(name, seed), words)
     }
 
-    /// Has faasbench make a trace, unless it is there.
+    /// Makes a trace with faasbench, unless it exists.
     fn make<'w>(&self, file: &Path, words: impl Iterator<Item = &'w str>) -> Result<()> {
         if self
             .tree

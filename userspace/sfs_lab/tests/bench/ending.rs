@@ -11,7 +11,7 @@ fn is_gone(pid: &str) -> bool {
     stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// What is in the folder of the results, hidden or not, with `text` in its name.
+/// Files of the results' folder, hidden or not, with `text` in their names.
 fn left(folder: &std::path::Path, text: &str) -> Vec<String> {
     let folders = [folder.to_path_buf(), folder.join(".bench")];
     let entries = folders

@@ -1,4 +1,4 @@
-//! What cannot be run is refused with one sentence, before a VM is booted.
+//! Impossible requests are refused with one sentence, before a VM is booted.
 
 use crate::tree::tree;
 
@@ -51,7 +51,7 @@ fn settings_that_make_no_sense() {
     ] {
         tree.bench("eevdf", &[(name, value)]).ended(2).says(name);
     }
-    // What faasbench refuses, it says.
+    // faasbench itself says why it refuses.
     tree.bench("eevdf", &[("LOAD", "much")])
         .ended(2)
         .says("--load");

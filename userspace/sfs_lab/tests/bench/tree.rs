@@ -124,7 +124,7 @@ impl Tree {
     }
 }
 
-/// What `bench` has said.
+/// The output of `bench`.
 #[derive(Debug)]
 pub struct Said {
     pub status: i32,

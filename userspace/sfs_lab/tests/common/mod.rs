@@ -1,4 +1,4 @@
-//! What tests share.
+//! Shared by tests.
 
 use std::path::{Path, PathBuf};
 

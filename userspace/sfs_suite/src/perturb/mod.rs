@@ -16,17 +16,17 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use table::Table;
 
-/// So few that it is cheap to repeat a failure, which takes all the cases of its guest.
+/// Cases per guest: few, because repeating a failure repeats all cases of its guest.
 const CASES_OF_A_SAMPLE: usize = 6;
 
-/// What the guests are made of.
+/// The parts of the guests.
 #[derive(Debug)]
 pub struct Perturbations<'a> {
     /// Where guests come from.
     pub guests: &'a Guests<'a>,
     /// The machine and the options of scx_sfs, as words of tests/run.
     pub words: Vec<(&'static str, &'a str)>,
-    /// What the user calls the cases.
+    /// The user's patterns for the cases.
     pub patterns: &'a [String],
     /// Guests at the same time.
     pub jobs: usize,
@@ -41,7 +41,7 @@ pub struct Sample {
     pub number: usize,
     /// The machine of its own that its cases need, if they do.
     pub kind: Option<Kind>,
-    /// What it runs.
+    /// The cases that it runs.
     pub cases: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// From this exit status on a guest was never begun, or was ended from outside.
 const NOT_BY_ITSELF: i32 = 126;
 
-/// What begins the sentence about a guest that ended too early.
+/// Begins the sentence about a guest that ended too early.
 const ENDED: &str = "the guest ended";
 
 /// The folder.

@@ -1,4 +1,4 @@
-//! What has become of a case on one machine.
+//! The verdict on a case on one machine.
 
 use crate::blocks;
 use std::fmt;
