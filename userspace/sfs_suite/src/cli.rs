@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::run::{self, RunArgs};
+use crate::same::{self, SameArgs};
 use crate::search::{self, SearchArgs};
 use crate::stress::{self, StressArgs};
 use anyhow::Result;
@@ -32,6 +33,8 @@ enum Task {
     Stress(StressArgs),
     /// Search for plans by which a tenant gains
     Search(SearchArgs),
+    /// Run a workload several times, and compare the runs
+    Same(SameArgs),
 }
 
 impl Task {
@@ -40,6 +43,7 @@ impl Task {
             Self::Run(_) => "run",
             Self::Stress(_) => "stress",
             Self::Search(_) => "search",
+            Self::Same(_) => "same",
         }
     }
 }
@@ -68,6 +72,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Task::Run(args) => run::run(&tree, &args, &interrupt),
         Task::Stress(args) => stress::run(&tree, &args),
         Task::Search(args) => search::run(&tree, &args),
+        Task::Same(args) => same::run(&tree, &args, &interrupt),
     }
 }
 

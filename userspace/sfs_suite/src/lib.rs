@@ -6,7 +6,7 @@
 //! machines, and draws perturbed machines (`--perturb`).
 //!
 //! It also starts the guests for mixes of load (`make stress`) and for the search for tenants
-//! that cheat (`sfs_suite search`).
+//! that cheat (`sfs_suite search`), and shows that runs are the same (`sfs_suite same`).
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ pub mod kind;
 pub mod perturb;
 pub mod pool;
 pub mod run;
+pub mod same;
 pub mod search;
 pub mod stress;
 mod vm;
