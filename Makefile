@@ -96,8 +96,8 @@ stress: build ## stress-ng's mixes, 200 cycles of loading and 200 kills in a VM;
 bench: build ## any schedulers on any workload; variables: userspace/target/release/sfs_lab bench --help
 	@$(LAB) bench
 
-peers: setup ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only
-	@scripts/peers $(NAME)
+peers: build ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only (userspace/target/release/sfs_lab peers --help)
+	@$(LAB) peers $(NAME)
 
 parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
 	@$(LAB) parity $(ROWS)

@@ -1,7 +1,7 @@
 //! The behaviour suite: small cases about scx_sfs in a live kernel, run one after another and
 //! reported as TAP, and the search for tenants that cheat. This crate has the program: its
 //! options, the order of the cases, and the report. It loads schedulers and keeps all CPUs
-//! busy: run it in a virtual machine (`tests/run`, `tests/search`).
+//! busy: run it in a virtual machine (`tests/run`, `sfs_suite search`).
 
 mod cases;
 mod options;

@@ -3,6 +3,7 @@
 use crate::bench::{self, args::BenchArgs};
 use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
+use crate::peers::{self, PeersArgs};
 use crate::policies::{self, PoliciesArgs};
 use anyhow::Result;
 use clap::builder::Resettable;
@@ -33,6 +34,8 @@ enum Task {
     /// Compare programs that are not functions under several schedulers, and print tables: `make
     /// parity`
     Parity(ParityArgs),
+    /// Build the sched_ext schedulers to compare with: `make peers`
+    Peers(PeersArgs),
     /// Simulate the candidates for `--policy` on many workloads, and print tables: `make policies`
     Policies(PoliciesArgs),
 }
@@ -44,6 +47,7 @@ impl Task {
             Self::Matrix(_) => "matrix",
             Self::Overhead(_) => "overhead",
             Self::Parity(_) => "parity",
+            Self::Peers(_) => "peers",
             Self::Policies(_) => "policies",
         }
     }
@@ -59,6 +63,7 @@ impl Task {
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
             Self::Overhead(args) => overhead::run(&tree, args, &interrupt),
             Self::Parity(args) => parity::run(&tree, args, &interrupt),
+            Self::Peers(args) => peers::run(&tree, &args, &interrupt),
             Self::Policies(args) => policies::run(&tree, args, &interrupt),
         }
     }

@@ -12,7 +12,7 @@ fn missing(page: &str) -> Vec<String> {
         .current_dir(place.path("."))
         .status();
     assert!(status.unwrap().success());
-    place.write("scripts/peers", "");
+    place.write("scripts/audit", "");
     place.write(
         "docs/other.md",
         "# First\n\n## Two words, `three`\n\n## Named {#one}\n\n## First\n",
@@ -37,7 +37,7 @@ fn the_documentation_leads_somewhere() {
 fn what_is_there_is_found() {
     let page = "# Here\n\n[a](other.md) and [b](other.md#two-words-three), [c](#here),
 [d](other.md#one) and [e](other.md#first-1)\n
-A `scripts/peers --help`, `docs/*.md`, `other.md`, `../docs/other.md`, `any/thing`, `out.csv`\n
+A `scripts/audit --help`, `docs/*.md`, `other.md`, `../docs/other.md`, `any/thing`, `out.csv`\n
 | `scripts/` | [f](../docs/) | [g](https://example.org/no/such) | ``a `gone.rs` b`` |\n
 ```\n[h](gone.md) `scripts/gone`\n```\n";
     assert_eq!(missing(page), Vec::<String>::new());

@@ -1,5 +1,4 @@
-//! The command lines of `vm/run`, `vm/same` and `vm/fetch-kernel` that are refused before a
-//! guest boots.
+//! The command lines of `vm/run` and `vm/fetch-kernel` that are refused before a guest boots.
 
 use sfs_scripts::{run, top};
 use std::process::Command;
@@ -38,7 +37,5 @@ fn command_lines_without_sense() {
     );
     refused("vm/run", &["--cpus", "--", "true"], "--cpus needs a value");
     refused("vm/run", &["true"], "before the command 'true'");
-    refused("vm/same", &["0"], "usage: same");
-    refused("vm/same", &["1", "sprint"], "no workload 'sprint'");
     refused("vm/fetch-kernel", &["-x"], "unknown option '-x'");
 }

@@ -1,6 +1,8 @@
 //! The command line.
 
 use crate::run::{self, RunArgs};
+use crate::same::{self, SameArgs};
+use crate::search::{self, SearchArgs};
 use crate::stress::{self, StressArgs};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -11,7 +13,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs the behaviour suite, and mixes of load, in virtual machines.
+/// Runs the behaviour suite, a search for tenants that cheat, and mixes of load, in virtual
+/// machines.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub struct Cli {
@@ -28,6 +31,10 @@ enum Task {
     Run(RunArgs),
     /// Put scx_sfs under mixes of load by stress-ng: `make stress`
     Stress(StressArgs),
+    /// Search for plans by which a tenant gains
+    Search(SearchArgs),
+    /// Run a workload several times, and compare the runs
+    Same(SameArgs),
 }
 
 impl Task {
@@ -35,6 +42,8 @@ impl Task {
         match self {
             Self::Run(_) => "run",
             Self::Stress(_) => "stress",
+            Self::Search(_) => "search",
+            Self::Same(_) => "same",
         }
     }
 }
@@ -62,6 +71,8 @@ fn execute(cli: Cli) -> Result<u8> {
     match cli.task {
         Task::Run(args) => run::run(&tree, &args, &interrupt),
         Task::Stress(args) => stress::run(&tree, &args),
+        Task::Search(args) => search::run(&tree, &args),
+        Task::Same(args) => same::run(&tree, &args, &interrupt),
     }
 }
 

@@ -1,13 +1,10 @@
 //! `sfs_suite stress`: scx_sfs in a guest, under mixes of load by stress-ng.
 
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{bail, Context, Result};
+use crate::vm;
+use anyhow::{Context, Result};
 use clap::Args;
-use sfs_jobs::tree::Tree;
+use sfs_jobs::tree::{in_path, Tree};
+use std::ffi::OsString;
 
 /// Real seconds until the guest is given up.
 const TIMEOUT: &str = "7200";
@@ -34,16 +31,16 @@ pub struct StressArgs {
     args: String,
     /// CPUs, as for vm/run
     #[arg(long, value_name = "N")]
-    cpus: Option<String>,
+    cpus: Option<OsString>,
     /// The kernel, as for vm/run
     #[arg(long, value_name = "K")]
     kernel: Option<OsString>,
     /// How CPUs are emulated, as for vm/run
     #[arg(long, value_name = "A")]
-    accel: Option<String>,
+    accel: Option<OsString>,
     /// Memory, as for vm/run
     #[arg(long, value_name = "M")]
-    mem: Option<String>,
+    mem: Option<OsString>,
     /// aggressive, affinity, fork, cyclic, messages, groups, memory, cycles or kills (default: all)
     #[arg(value_name = "MIX", value_parser = ["aggressive", "affinity", "fork", "cyclic", "messages", "groups", "memory", "cycles", "kills"])]
     mixes: Vec<String>,
@@ -55,26 +52,15 @@ pub struct StressArgs {
 ///
 /// A program is missing, or `vm/run` does not start.
 pub fn run(tree: &Tree, args: &StressArgs) -> Result<u8> {
-    let mut command = Command::new(tree.at("vm/run"));
-    command.args(["--timeout", TIMEOUT]);
-    for (option, value) in [
-        ("--cpus", args.cpus.as_ref().map(OsString::from)),
-        ("--kernel", args.kernel.clone()),
-        ("--accel", args.accel.as_ref().map(OsString::from)),
-        ("--mem", args.mem.as_ref().map(OsString::from)),
-    ] {
-        if let Some(value) = value {
-            command.arg(option).arg(value);
-        }
-    }
-    for name in PROGRAMS {
-        let program = tree.at("userspace/target/release").join(name);
-        if !program.is_file() {
-            bail!("{} is not built; run make first", program.display());
-        }
-        command.arg("--in").arg(program);
-    }
-    let stress_ng = find("stress-ng")
+    let options = [
+        ("--cpus", args.cpus.as_deref()),
+        ("--kernel", args.kernel.as_deref()),
+        ("--accel", args.accel.as_deref()),
+        ("--mem", args.mem.as_deref()),
+    ];
+    let mut command = vm::call(tree, TIMEOUT, &options);
+    vm::bring_in(tree, &mut command, &PROGRAMS)?;
+    let stress_ng = in_path("stress-ng")
         .context("stress-ng is not installed; scripts/setup-host stress installs it")?;
     command
         .arg("--in")
@@ -83,14 +69,5 @@ pub fn run(tree: &Tree, args: &StressArgs) -> Result<u8> {
     command.args(["--seconds", &args.seconds.to_string()]);
     command.args(["--cycles", &args.cycles.to_string()]);
     command.args(["--args", &args.args]).args(&args.mixes);
-    Err(command.exec()).context("cannot start vm/run")
-}
-
-/// Returns where PATH has the program `name`, if it does.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let folders = std::env::split_paths(&path);
-    folders
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    Err(vm::become_it(&mut command))
 }

@@ -6,12 +6,12 @@
 //! written last: a row has a result if and only if it is there.
 
 use super::manifest::changed;
+use crate::lock;
 use anyhow::{Context, Result};
-use nix::fcntl::{fcntl, FcntlArg, FdFlag};
 use nix::unistd::{access, AccessFlags};
 use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::Tree;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,7 @@ impl Folder {
         if !writable(&here) || !writable(&state) {
             refuse!("cannot write to the folder OUT={shown}");
         }
-        let lock = lock(&state.join("lock"))?;
-        let Some(lock) = lock else {
+        let Some(lock) = lock::take(&state.join("lock"))? else {
             refuse!("another bench is at work in {shown}; wait for it, or set another OUT");
         };
         let folder = Self {
@@ -198,22 +197,6 @@ impl Folder {
         let (count, sum) = took.fold((0, 0), |(count, sum), took| (count + 1, sum + took));
         (count > 0).then(|| sum / count)
     }
-}
-
-/// Takes the lock, and hands it on to all programs that are started; none if somebody
-/// else has it.
-fn lock(path: &Path) -> Result<Option<File>> {
-    let cannot = || format!("cannot lock {}", path.display());
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).write(true).open(path);
-    let file = file.with_context(cannot)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
-    }
-    fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).with_context(cannot)?;
-    Ok(Some(file))
 }
 
 /// Whether two manifests say the same: but for line feeds at the end.

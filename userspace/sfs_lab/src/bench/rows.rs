@@ -1,13 +1,13 @@
 //! Checks the rows, and finds what serves each of them.
 
 use super::settings::{variable, Row};
-use anyhow::{Context, Result};
+use crate::peers;
+use anyhow::Result;
 use sfs_jobs::failure::refuse;
-use sfs_jobs::job;
 use sfs_jobs::tree::{in_path, Tree};
 use sfs_sim::policy::Kind;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Policies of the kernel's own. `fifo` is its real-time policy here, not the simulated
 /// one.
@@ -189,26 +189,14 @@ fn program(tree: &Tree, row: &Row) -> Result<PathBuf> {
     if let Some(path) = in_path(name) {
         return Ok(path);
     }
-    if is_peer(tree, name)? {
-        refuse!("{name} is not built; run make peers, or scripts/peers {name} for it alone");
+    if peers::is_known(name) {
+        refuse!("{name} is not built; run make peers, or make peers NAME={name} for it alone");
     }
     refuse!(
         "found no program {name}, neither in {}, in {} nor in PATH; build or install it",
         tree.release().display(),
         tree.peers().display()
     );
-}
-
-/// Whether `make peers` would build it.
-fn is_peer(tree: &Tree, name: &str) -> Result<bool> {
-    let list = job::call(tree, Path::new("scripts/peers"))
-        .arg("--list")
-        .output()
-        .context("cannot run scripts/peers")?;
-    let list = String::from_utf8_lossy(&list.stdout);
-    Ok(list
-        .lines()
-        .any(|line| line.split(' ').next() == Some(name)))
 }
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ fn what_is_no_row() {
         ("eevdf cfs", "unknown scheduler 'cfs'"),
         ("eevdf eevdf", "eevdf stands in SCHEDULERS twice"),
         ("scx_nowhere", "found no program scx_nowhere"),
-        ("scx_rusty", "scx_rusty is not built; run make peers"),
+        (
+            "scx_rusty",
+            "scx_rusty is not built; run make peers, or make peers NAME=scx_rusty for it alone",
+        ),
         ("eevdf+x", "takes no options"),
         (
             "scx_sfs+x",

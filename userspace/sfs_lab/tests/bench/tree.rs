@@ -45,7 +45,6 @@ impl Tree {
         tree.program("vm/run", VM_RUN);
         tree.program("vm/fetch", "#!/bin/sh\n");
         tree.program("vm/fetch-kernel", "#!/bin/sh\necho kernel\n");
-        tree.program("scripts/peers", "#!/bin/sh\necho scx_rusty 1.1.4 missing\n");
         for name in ["vm/init", "vm/build-initrd", "vm/lib.sh", "vm/qemu.sh"] {
             tree.write(name, "");
         }

@@ -44,7 +44,7 @@ pub const FIGURE: Figure = Figure {
             tables: vec![turnaround_table("turnaround", &measured[0])],
             charts: vec![turnaround_chart("turnaround", &measured[0])],
             notes: vec![
-                "Each runs with its defaults, in the version that scripts/peers pins.".into(),
+                "Each runs with its defaults, in the version that `make peers` builds.".into(),
             ],
         })
     },
