@@ -19,7 +19,7 @@ export BPF_CLANG
 # What runs the measurements. The variables of `make bench` are those of `sfs_lab bench
 # --help`; given on make's command line or in the environment, they reach it by themselves.
 LAB := userspace/target/release/sfs_lab
-# What writes licences and bills of materials beside the programs.
+# What writes licences and bills of materials beside the programs, and checks a commit.
 RELEASE := userspace/target/release/sfs_release --workspace userspace
 
 # The version that `make audit` installs where there is none.
@@ -71,8 +71,8 @@ test-unit: setup ## only what needs no virtual machine
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)
 
-test-fresh: setup ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases
-	@scripts/test-fresh $(ON)
+test-fresh: build ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases (userspace/target/release/sfs_release fresh --help)
+	@$(RELEASE) fresh $(ON)
 
 test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (packaging/test-service)
 	packaging/test-service $(PART)
@@ -122,8 +122,8 @@ audit: setup ## what the programs depend on: licences, sources, advisories (inst
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
 	@scripts/audit $(CHECK)
 
-reproducible: setup ## builds the commit in two folders: the same bytes of the programs and BPF objects?
-	@scripts/reproducible
+reproducible: build ## builds the commit in two folders: the same bytes of the programs and BPF objects?
+	@$(RELEASE) reproducible
 
 install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
 	packaging/install.sh install

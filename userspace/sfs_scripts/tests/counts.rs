@@ -1,7 +1,6 @@
-//! How tests are counted: `scripts/cargo-test`, the skips of tests that are scripts, and
-//! `.ci/run`.
+//! How tests are counted: `scripts/cargo-test` and `.ci/run`.
 
-use sfs_scripts::{run, Place, Said};
+use sfs_scripts::{run, Place};
 
 #[test]
 fn skipped_tests_are_not_counted_as_passed() {
@@ -18,46 +17,6 @@ fn skipped_tests_are_not_counted_as_passed() {
     let said = run(command.env("CARGO", place.path("cargo")).arg("--workspace"));
     said.ended(101, "\nskipped a::c: no KVM\n");
     assert_eq!(said.last_line(), "5 passed, 1 failed, 3 skipped");
-}
-
-/// A script with one check and this skip, with `CI` set to `ci`.
-fn skipping(ci: &str, name: &str, why: &str) -> Said {
-    let place = Place::with(&[
-        "scripts/lib/check.sh",
-        "scripts/lib/skips.sh",
-        "tests/skips",
-    ]);
-    let line = format!(
-        "scripts/own.sh: two: reason\nown::*: a pattern\n{}",
-        place.read("tests/skips")
-    );
-    place.write("tests/skips", &line);
-    place.script(
-        "scripts/own.sh",
-        &format!(
-            "source \"${{BASH_SOURCE[0]%/*}}/lib/check.sh\"
-             check one true; skip '{name}' '{why}'; conclude_checks"
-        ),
-    );
-    run(place.command("scripts/own.sh").env("CI", ci))
-}
-
-#[test]
-fn unlisted_skips_of_scripts_fail_with_ci() {
-    const SKIPPED: &str = "1 passed, 0 failed, 1 skipped";
-    for ci in ["", "0", "false"] {
-        let said = skipping(ci, "two", "no reason");
-        said.succeeded();
-        assert_eq!(said.last_line(), SKIPPED);
-    }
-    for ci in ["1", "true"] {
-        let said = skipping(ci, "two", "reason");
-        said.succeeded();
-        assert_eq!(said.last_line(), SKIPPED);
-        let said = skipping(ci, "two", "no reason");
-        said.ended(1, "this is not: scripts/own.sh: two: no reason");
-        assert_eq!(said.last_line(), "1 passed, 1 failed, 0 skipped");
-    }
 }
 
 #[test]

@@ -8,12 +8,13 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 18] = [
+const TARGETS: [&str; 20] = [
     "build",
     "demo",
     "test",
     "test-unit",
     "test-vm",
+    "test-fresh",
     "test-full",
     "matrix",
     "overhead",
@@ -27,6 +28,7 @@ const TARGETS: [&str; 18] = [
     "microbench",
     "lint",
     "audit",
+    "reproducible",
 ];
 /// The folders of scripts that the Makefile calls.
 const FOLDERS: [&str; 5] = [

@@ -5,8 +5,8 @@
 //! `scripts/cargo-test` subtracts those lines from the passed tests.
 //!
 //! With `CI` set (to anything but an empty string, `0` or `false`) a skip fails
-//! unless the list `tests/skips` has it. `scripts/lib/skips.sh` does the same
-//! for tests that are scripts.
+//! unless the list `tests/skips` has it. Programs that test, and count by
+//! themselves, ask [`check`].
 //!
 //! ```no_run
 //! # use sfs_skip::skip;
