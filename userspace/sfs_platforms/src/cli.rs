@@ -51,8 +51,8 @@ struct LambdaArgs {
     #[command(flatten)]
     settings: Settings,
     /// Also send hints to this Unix datagram socket in the guest
-    #[arg(long, env = "HINTS", value_name = "PATH", default_value = "")]
-    hints: String,
+    #[arg(long, env = "HINTS", value_name = "PATH")]
+    hints: Option<String>,
 }
 
 impl Task {
@@ -70,7 +70,7 @@ impl Task {
                 run::run(tree, &FUNCTIONS_FRAMEWORK, &settings, Vec::new(), interrupt)
             }
             Self::Lambda(args) => {
-                let hints = vec![("HINTS", args.hints.into())];
+                let hints = vec![("HINTS", args.hints.unwrap_or_default().into())];
                 run::run(tree, &LAMBDA, &args.settings, hints, interrupt)
             }
             Self::PythonRoot(args) => {

@@ -94,7 +94,7 @@ Settings of one row, in the environment:
 
 QUIET=1 in the environment: no messages but errors.
 
-Exit status: 0; 2 bad usage; 125 a scheduler gave no clean run, or Python's packages could not be installed; 130 interrupted. That of a program that failed before.";
+Exit status: 0; 2 bad usage; 125 a scheduler gave no clean run, or Python's packages could not be installed; 130 interrupted; if a program that it calls fails, the exit status of that.";
 
 impl Settings {
     /// VMs at the same time, 1 or more.
