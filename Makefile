@@ -105,9 +105,9 @@ parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a tab
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run
 
-platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambda's; settings: vm/platforms/lambda --help
-	@vm/platforms/functions-framework
-	@vm/platforms/lambda
+platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambda's; settings: userspace/target/release/sfs_platforms lambda --help
+	@userspace/target/release/sfs_platforms functions-framework
+	@userspace/target/release/sfs_platforms lambda
 
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faas_workload -p sfs_sim

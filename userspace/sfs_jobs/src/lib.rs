@@ -1,11 +1,13 @@
 //! Shared by programs that run other programs: paths in the repository ([`tree`]), jobs
 //! that end with their caller ([`job`]), signals that ask a run to end ([`signals`]), progress
-//! ([`progress`]), and the exit status of an error ([`failure`]).
+//! ([`progress`]), options that are also variables ([`options`]), and the exit status of an error
+//! ([`failure`]).
 
 #![forbid(unsafe_code)]
 
 pub mod failure;
 pub mod job;
+pub mod options;
 pub mod progress;
 pub mod signals;
 pub mod tree;

@@ -6,13 +6,12 @@ use crate::overhead::{self, OverheadArgs};
 use crate::peers::{self, PeersArgs};
 use crate::policies::{self, PoliciesArgs};
 use anyhow::Result;
-use clap::builder::Resettable;
-use clap::{Arg, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use sfs_jobs::failure::{self, Failure};
+use clap::{Parser, Subcommand};
+use sfs_jobs::failure::conclude;
+use sfs_jobs::options::parse;
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use sfs_parity::{self as parity, ParityArgs};
-use std::io::Write;
 use std::process::ExitCode;
 
 /// Runs the measurements of this repository, as make does.
@@ -73,39 +72,13 @@ impl Task {
 pub fn main() -> ExitCode {
     let cli: Cli = parse();
     let name = cli.command.name();
-    let status = cli.command.execute().unwrap_or_else(|error| {
-        // The user who interrupted it knows.
-        if !matches!(error.downcast_ref(), Some(Failure::Interrupted(_))) {
-            let _ = writeln!(std::io::stderr(), "{name}: {error:#}");
-        }
-        failure::status(&error)
-    });
-    ExitCode::from(status)
-}
-
-/// Parses the command line, where an environment variable that is empty counts as one that
-/// is not set, as in a shell's `${NAME:-default}`. Ends the process if it makes no sense.
-pub fn parse<T: CommandFactory + FromArgMatches>() -> T {
-    let mut command = without_empty_variables(T::command());
-    let parsed = T::from_arg_matches(&command.get_matches_mut());
-    parsed.unwrap_or_else(|error| error.format(&mut command).exit())
-}
-
-fn without_empty_variables(command: Command) -> Command {
-    let is_empty = |arg: &Arg| {
-        let value = arg.get_env().and_then(std::env::var_os);
-        value.is_some_and(|value| value.is_empty())
-    };
-    let command = command.mut_args(|arg| match is_empty(&arg) {
-        true => arg.env(Resettable::Reset),
-        false => arg,
-    });
-    command.mut_subcommands(without_empty_variables)
+    conclude(name, cli.command.execute())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {

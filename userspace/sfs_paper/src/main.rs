@@ -4,7 +4,7 @@ use sfs_paper::cli::{say, Cli};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sfs_lab::cli::parse::<Cli>()
+    sfs_jobs::options::parse::<Cli>()
         .execute()
         .unwrap_or_else(|error| {
             say(&format!("{error:#}"));

@@ -188,8 +188,9 @@ impl Runs<'_> {
 
     /// A platform, one guest after another. This alone knows how platforms are called.
     fn platform(&self, name: &str, folder: &Path, log: &Path) -> Result<Command> {
-        let program = self.tree.at("vm/platforms").join(name);
+        let program = self.tree.at(self.tree.program("sfs_platforms"));
         let mut command = call_tied(self.tree, program);
+        command.arg("--tree").arg(self.tree.at("")).arg(name);
         command.env("OUT", folder).env("JOBS", "1");
         let log = create(log)?;
         command.stdout(log.try_clone().context("cannot share a file")?);

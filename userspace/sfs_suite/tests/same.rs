@@ -31,7 +31,7 @@ fn tree() -> Place {
     let tree = Place::new();
     tree.script("vm/run", VM_RUN);
     tree.script("vm/fetch", "echo fetched >>calls\necho kernel");
-    tree.script("vm/platforms/lambda", PLATFORM);
+    tree.script("userspace/target/release/sfs_platforms", PLATFORM);
     tree
 }
 
@@ -125,7 +125,7 @@ fn messages_of_platforms_are_not_compared() {
     let results = tree.text("out/same/lambda/0");
     let log = tree.read("out/same/lambda/0.log");
     assert_eq!(log, format!("results in {results}\n"));
-    tree.script("vm/platforms/lambda", "exit 3");
+    tree.script("userspace/target/release/sfs_platforms", "exit 3");
     same(&tree, &["1", "lambda"]).ended(125, "the first run failed");
     assert_eq!(tree.read("out/same/lambda/0/failed"), "exit status 3\n");
 }
