@@ -81,7 +81,7 @@ impl Task {
     }
 }
 
-/// The program: parses the command line, does what it says, and says what went wrong.
+/// The program: parses the command line, runs the task, and prints errors.
 pub fn main() -> ExitCode {
     let cli: Cli = parse();
     let name = cli.task.name();

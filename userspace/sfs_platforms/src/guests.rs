@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The programs of this workspace that every guest needs.
 const PROGRAMS: [&str; 2] = ["faasbench", "sfs_waste"];
 
-/// What the platform's own options of vm/run come from.
+/// The programs and variables that only this platform's guests have.
 pub struct Own {
     tools: Vec<PathBuf>,
     programs: &'static [&'static str],

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_make_no_sense_are_refused() {
+    fn bad_names_are_refused() {
         for (names, text) in [
             ("eevdf scx_nowhere", "found no scheduler scx_nowhere"),
             ("sh eevdf sh", "sh is in SCHEDULERS twice"),

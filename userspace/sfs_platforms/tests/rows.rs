@@ -148,7 +148,7 @@ fn old_results_of_these_rows_are_removed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_a_vm_boots() {
+fn bad_settings_are_refused_before_a_vm_boots() {
     let tree = Tree::new();
     tree.place.write("file", "");
     for (name, value, text) in [
@@ -186,7 +186,7 @@ fn what_makes_no_sense_is_refused_before_a_vm_boots() {
 }
 
 #[test]
-fn so_many_vms_run_at_the_same_time() {
+fn jobs_limits_the_vms_at_the_same_time() {
     for (jobs, patience, together) in [("2", "6000", true), ("1", "50", false)] {
         let tree = Tree::new();
         tree.place.write("patience", patience);

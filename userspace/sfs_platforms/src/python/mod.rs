@@ -210,12 +210,12 @@ impl Assembly<'_> {
     }
 }
 
-/// Where a file of the host comes to lie in a guest's root.
+/// The place of a file of the host in a guest's root.
 fn inside(root: &Path, file: &Path) -> PathBuf {
     root.join(file.strip_prefix("/").unwrap_or(file))
 }
 
-/// Copies a file, which everybody may execute then.
+/// Copies a file, and lets everybody execute it.
 fn install(from: &Path, to: &Path) -> Result<()> {
     let make = || {
         if let Some(folder) = to.parent() {
