@@ -1,13 +1,13 @@
 //! What `overhead` makes of what guests leave: with a stand-in for vm/run.
 
+#[path = "common/stand_in.rs"]
+mod stand_in;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-
-/// Writes figures that depend on what it was called for.
-const VM_RUN: &str = include_str!("overhead-vm-run");
 
 fn program(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -17,7 +17,7 @@ fn program(path: &Path, text: &str) {
 
 fn tree() -> TempDir {
     let tree = tempfile::tempdir().unwrap();
-    program(&tree.path().join("vm/run"), VM_RUN);
+    stand_in::put(tree.path());
     for name in ["scx_sfs", "sfs_crowd", "faasbench", "sfs_guest"] {
         program(
             &tree.path().join("userspace/target/release").join(name),

@@ -7,4 +7,6 @@ mod ending;
 mod failing;
 mod keeping;
 mod refusing;
+#[path = "../common/stand_in.rs"]
+mod stand_in;
 mod tree;

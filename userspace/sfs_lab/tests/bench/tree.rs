@@ -1,15 +1,13 @@
 //! A repository in which a stand-in takes the place of the VM.
 
 use crate::common::built;
+use crate::stand_in;
 use std::fs;
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// The stand-in.
-const VM_RUN: &str = include_str!("vm-run");
 
 /// Programs that the tests cannot do without.
 const NEEDED: [&str; 3] = ["faasbench", "sfs_sim", "sfs_waste"];
@@ -42,7 +40,7 @@ impl Tree {
         for name in SCHEDULERS {
             tree.program(&format!("userspace/target/release/{name}"), name);
         }
-        tree.program("vm/run", VM_RUN);
+        stand_in::put(tree.folder.path());
         tree.program("vm/fetch", "#!/bin/sh\n");
         tree.program("vm/fetch-kernel", "#!/bin/sh\necho kernel\n");
         for name in ["vm/init", "vm/build-initrd", "vm/lib.sh", "vm/qemu.sh"] {
