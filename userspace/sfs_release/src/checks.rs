@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result};
 
-/// What has been counted so far, and where verdicts are written.
+/// The count so far, and the place of the verdicts.
 pub struct Checks<'a> {
     out: Box<dyn Write + 'a>,
     passed: usize,
@@ -34,7 +34,7 @@ impl<'a> Checks<'a> {
         self.line(&format!("ok      {text}"))
     }
 
-    /// Counts a check that failed, and shows what it said, indented.
+    /// Counts a check that failed, and shows its output, indented.
     pub fn fail<'t>(&mut self, text: &str, said: impl Iterator<Item = &'t str>) -> Result<()> {
         self.failed += 1;
         self.line(&format!("FAILED  {text}"))?;

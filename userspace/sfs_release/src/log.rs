@@ -90,7 +90,7 @@ impl<'a> Log<'a> {
         Ok(0)
     }
 
-    /// Returns what is in the log.
+    /// Returns the log's text.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// Returns the beginning of the last line, without what moves a terminal's cursor to it.
+/// Returns the beginning of the last line, without carriage returns.
 fn last_line(text: &str) -> String {
     let last = text.lines().last().unwrap_or_default();
     last.chars().filter(|c| *c != '\r').take(WIDTH).collect()

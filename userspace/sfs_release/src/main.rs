@@ -1,10 +1,9 @@
-//! What a release needs beyond the programs: files beside them, and checks of the commit.
-//!
-//! The files are the licences of the crates that the programs are linked with, and a bill of
-//! materials of each program. `make build` writes both beside the programs that cargo has built,
-//! without a network; `make install` installs them. What is newer than `userspace/Cargo.lock` is
-//! not written anew. The checks are the README's commands on bare machines (`make test-fresh`),
-//! and two builds of the same commit that are compared to the byte (`make reproducible`).
+//! A release's files beside the programs, and checks of its commit. The files are the licences of
+//! the crates that the programs are linked with, and a bill of materials of each program: `make
+//! build` writes both beside the programs that cargo has built, without a network, and `make
+//! install` installs them. Files that are newer than `userspace/Cargo.lock` are not written anew.
+//! The checks are the README's commands on bare machines (`make test-fresh`), and two builds of the
+//! same commit that are compared to the byte (`make reproducible`).
 
 #![forbid(unsafe_code)]
 
@@ -68,11 +67,11 @@ enum Command {
     /// It lists the crates that the program is linked with, their versions, licences and
     /// checksums. No time, random number or path is in it: the same sources have the same bill.
     Bom,
-    /// Does what the README says on bare Debian machines: `make test-fresh`
+    /// Runs the README's commands on bare Debian machines: `make test-fresh`
     ///
     /// A bare machine is a root file system with apt, git, make, certificates and this machine's
     /// Rust, made from this machine's own apt configuration. In each release, an ordinary user
-    /// makes the first target, on a machine of their own: they are told one command, nothing is
+    /// makes the first target, on a separate machine: they are told one command, nothing is
     /// installed and nothing is left in the clone; root gives that command, and the user is not
     /// asked again. Root makes each target, then the first one again without a network. If the
     /// compilers are the same, root has built the same programs as this machine, to the byte.

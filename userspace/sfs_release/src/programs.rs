@@ -1,4 +1,4 @@
-//! What two builds of the same sources must have in common, to the byte.
+//! Comparison of two builds of the same sources, to the byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ const WITH_BPF: [&str; 2] = ["sfs_bpf", "sfs_waste"];
 
 /// A file of a build that is compared.
 struct Part {
-    /// How it is called in messages.
+    /// Its name in messages.
     name: String,
     path: PathBuf,
 }
 
 /// Returns one sentence for each program and BPF object that differs between the builds in these
-/// folders (cargo's `target/release`), or that one of them lacks.
+/// folders (cargo's `target/release`), or is missing in one of them.
 pub fn differences(one: &Path, other: &Path) -> Vec<String> {
     let pairs = parts(one).into_iter().zip(parts(other));
     pairs
@@ -45,7 +45,7 @@ pub fn checksums(release: &Path) -> Result<Vec<String>> {
     lines.collect()
 }
 
-/// Returns what is compared of a build; a part that was not built has a path that does not exist.
+/// Returns the compared files of a build; one that was not built has a path that does not exist.
 fn parts(release: &Path) -> Vec<Part> {
     let programs = PROGRAMS.iter().map(|name| Part {
         name: (*name).to_owned(),

@@ -82,7 +82,7 @@ fn git<S: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -
     command
 }
 
-/// Returns what git said, if it succeeded; its errors are shown.
+/// Returns git's output if it succeeded; its errors are shown.
 fn said(mut git: Command) -> Result<Option<String>> {
     let output = git
         .stderr(Stdio::inherit())

@@ -12,8 +12,8 @@ use crate::log::Log;
 use crate::programs;
 use crate::repository::Repository;
 
-/// The folders of the builds. Their names differ in length. They have no blanks: libbpf has a
-/// makefile that does not take them (libbpf-sys builds it).
+/// The folders of the builds. Their names differ in length, and have no blanks, which a makefile
+/// of libbpf cannot handle (libbpf-sys builds it).
 const FOLDERS: [&str; 2] = ["a", "another-and-a-longer-one/b"];
 
 /// Builds the commit of the repository around `workspace` twice. Returns the exit status.
@@ -23,7 +23,7 @@ const FOLDERS: [&str; 2] = ["a", "another-and-a-longer-one/b"];
 /// There is no repository or no commit, or a signal asks to end.
 pub fn run(workspace: &Path, checks: Checks, interrupt: &Interrupt) -> Result<u8> {
     let repository = Repository::around(workspace)?;
-    // Both are of this one, whatever is committed meanwhile.
+    // Both builds are of this one, whatever is committed meanwhile.
     let commit = repository.commit("HEAD")?;
     let work = tempfile::Builder::new()
         .prefix("reproducible.")
@@ -67,7 +67,7 @@ impl Builds<'_> {
             let differences = differences.iter().map(String::as_str);
             self.checks.fail(name, differences)?;
         }
-        // Without a build there are none; its check has failed.
+        // A failed build has none; its check has failed.
         for line in programs::checksums(&one).unwrap_or_default() {
             self.checks.line(&line)?;
         }
@@ -93,7 +93,7 @@ impl Builds<'_> {
     }
 }
 
-/// The build, with nothing of the caller's that would be in the way.
+/// The build, into the default folder.
 fn cargo(workspace: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command

@@ -109,7 +109,7 @@ fn equal_builds_pass_with_their_checksums() {
 }
 
 #[test]
-fn what_depends_on_the_folder_fails() {
+fn builds_that_depend_on_the_folder_fail() {
     let said = reproducible(&project("pwd >sfs_behaviour"));
     said.ended(1, "\n        sfs_behaviour differs from byte ");
     assert_eq!(said.out.matches(" differs from ").count(), 1, "{said:#?}");
@@ -117,7 +117,7 @@ fn what_depends_on_the_folder_fails() {
 }
 
 #[test]
-fn a_build_that_fails_shows_what_it_said() {
+fn a_build_that_fails_shows_its_output() {
     let said = reproducible(&project(
         "[[ $PWD != */b/* ]] || { echo no; exit 101; }; rm -f x",
     ));
@@ -151,7 +151,7 @@ fn uncommitted_changes_are_not_built() {
 }
 
 #[test]
-fn bare_machines_are_skipped_by_who_is_not_root() {
+fn ordinary_users_skip_bare_machines() {
     let place = project("");
     for ci in ["", "1"] {
         let mut command = release(&place, &["fresh", "12"]);

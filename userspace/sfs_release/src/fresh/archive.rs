@@ -1,4 +1,4 @@
-//! Bare file systems: an archive for each release, and what a machine shares with this one.
+//! Bare file systems: an archive for each release, and the files that are copied from this machine.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,7 +13,7 @@ use sfs_jobs::signals::Interrupt;
 
 use super::machine::{chown, finish, said, Machine, ROOT_HOME, RUST, USER_HOME, USER_ID};
 
-/// What a user of the README has.
+/// The packages that the README takes for granted.
 const PACKAGES: &str = "git,make,ca-certificates";
 /// An archive is made anew when it is older.
 const ARCHIVE_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -70,15 +70,15 @@ pub struct Archives<'a> {
     pub top: &'a Path,
     /// The folder.
     pub folder: &'a Path,
-    /// Says what takes long.
+    /// Reports slow work.
     pub progress: &'a Progress,
     /// Signals to end.
     pub interrupt: &'a Interrupt,
 }
 
 impl Archives<'_> {
-    /// Makes `machine` a bare machine of this release, with all that it shares with this one:
-    /// names, certificates, and how cargo reaches its registry. The archive is made first unless
+    /// Makes `machine` a bare machine of this release, with this machine's names, certificates and
+    /// settings of cargo. The archive is made first unless
     /// there is a recent one.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Archives<'_> {
         fs::rename(&part, archive).with_context(|| cannot_write(archive))
     }
 
-    /// Lets the machine trust the certificates that this one trusts in addition.
+    /// Copies the certificates that this machine trusts in addition.
     fn trust(&self, root: &Path) -> Result<()> {
         let folder = Path::new("/").join(CERTIFICATES);
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -142,7 +142,8 @@ impl Archives<'_> {
             update.arg(root).arg("update-ca-certificates");
             update.stdout(std::process::Stdio::null());
             update.stderr(std::process::Stdio::null());
-            finish(&mut update, self.interrupt)?;
+            finish(&mut update, self.interrupt)
+                .context("cannot update the certificates of a bare machine")?;
         }
         Ok(())
     }
@@ -180,7 +181,7 @@ fn settings_of_cargo() -> Option<PathBuf> {
 /// Returns true if the archive exists and is not too old.
 fn is_recent(archive: &Path) -> bool {
     let modified = fs::metadata(archive).and_then(|found| found.modified());
-    // One of the future is recent.
+    // A file from the future is recent.
     modified.is_ok_and(|time| time.elapsed().unwrap_or_default() < ARCHIVE_AGE)
 }
 
@@ -193,7 +194,7 @@ fn mirror_of(found: &str) -> Option<(&str, &str)> {
     Some((keys, mirror))
 }
 
-/// Returns, of apt's settings, how it reaches its archives: proxies and checks.
+/// Returns those of apt's settings that say how it reaches its archives: proxies and checks.
 fn settings_of(dump: &str) -> String {
     let ours = ["http", "https", "Check-"].map(|what| format!("Acquire::{what}"));
     let lines = dump.lines();

@@ -19,14 +19,14 @@ pub const ROOT_HOME: &str = "root";
 /// Where the machine has Rust. `boot.sh` mounts it there.
 pub const RUST: &str = "opt/rust";
 
-/// Whose command it is.
+/// Who gives a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Root's.
+    /// Root.
     Root,
-    /// Root's, without a network.
+    /// Root, without a network.
     Offline,
-    /// An ordinary user's.
+    /// An ordinary user.
     User,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Machine<'a> {
         command
     }
 
-    /// Runs the shell command `text` inside. Returns what it printed.
+    /// Runs the shell command `text` inside. Returns its output.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<'a> Machine<'a> {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// Returns what root's commands have fetched by themselves, in MiB.
+    /// Returns how much root's commands have fetched by themselves, in MiB.
     pub fn fetched(&self) -> String {
         let home = self.root.join(ROOT_HOME);
         format!(
@@ -147,7 +147,7 @@ pub fn chown(folder: &Path, id: u32) -> Command {
     command
 }
 
-/// Runs a command to its end; its errors are shown. Returns what it printed.
+/// Runs a command to its end; its errors are shown. Returns its output.
 ///
 /// # Errors
 ///
@@ -165,7 +165,7 @@ pub fn said(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs a command to its end; what it says is shown.
+/// Runs a command to its end; its output is shown.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `sfs_release fresh`: what the README says, on bare machines.
+//! `sfs_release fresh`: the README's commands on bare machines.
 
 mod archive;
 mod machine;
@@ -22,7 +22,7 @@ use self::steps::Steps;
 use crate::checks::Checks;
 use crate::repository::Repository;
 
-/// The name of all of it in the list of skips.
+/// The name of this test in the list of skips.
 const TEST: &str = "sfs_release::fresh";
 
 /// The command line of `sfs_release fresh`.
@@ -129,7 +129,7 @@ pub fn run(
     steps.checks.conclude()
 }
 
-/// Returns why this process cannot make or enter bare machines, if so.
+/// Returns why this process cannot make or enter bare machines; `None` if it can.
 fn obstacle() -> Option<&'static str> {
     if !nix::unistd::geteuid().is_root() {
         return Some("only root can make and enter their file systems");
@@ -142,8 +142,8 @@ fn obstacle() -> Option<&'static str> {
     (!may_mount).then_some("nobody may mount anything here, not even in a namespace")
 }
 
-/// Makes sure that only one process is at work in `folder`, whose file systems have fixed names:
-/// until what it returns is dropped.
+/// Keeps other processes out of `folder`, whose file systems have fixed names, until the returned
+/// file is dropped.
 fn lock(folder: &Path) -> Result<File> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let path = folder.join("lock");

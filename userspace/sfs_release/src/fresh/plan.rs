@@ -14,16 +14,16 @@ use crate::log::Log;
 use crate::programs;
 use crate::repository::Repository;
 
-/// Prints the versions of the compilers that make what the programs consist of, beside Rust.
+/// Prints the versions of the compilers, apart from Rust, which is the same on both machines.
 const COMPILERS: &str = "$(scripts/find-clang) --version | head -n 1; cc --version | head -n 1";
 
-/// What is tried, and with what.
+/// The commit that is tried, and everything that its steps need.
 pub struct Plan<'a> {
     /// The repository that the commit is in.
     pub repository: &'a Repository,
     /// The commit's full name.
     pub commit: &'a str,
-    /// What was asked for.
+    /// The command line.
     pub args: &'a FreshArgs,
     /// Where the file systems come from.
     pub archives: &'a Archives<'a>,
@@ -54,8 +54,8 @@ impl Plan<'_> {
         self.leave(&machine)
     }
 
-    /// Root makes each target, then the first one again without a network. What was built is the
-    /// same as here, to the byte.
+    /// Root makes each target, then the first one again without a network. The programs are
+    /// compared with those of this machine.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Plan<'_> {
         Ok(machine)
     }
 
-    /// Clones the commit, as somebody has it who has just cloned it.
+    /// Clones the commit into the home of `who`.
     fn clone_for(&self, who: Who, machine: &Machine, log: &mut Log) -> Result<i32> {
         let to = machine.clone_of(who);
         let clone = self.repository.clone_commands(self.commit, &to);
@@ -152,7 +152,7 @@ impl Plan<'_> {
         Ok(1)
     }
 
-    /// The command that the user was told is enough.
+    /// Root gives the command that the user was told, which must be enough.
     fn user_goes_on(&self, machine: &Machine, command: &str, log: &mut Log) -> Result<i32> {
         let first = &self.args.targets.first;
         let again = format!("cd scx_sfs && make setup MAKECMDGOALS={first}");
@@ -173,7 +173,8 @@ impl Plan<'_> {
         log.run(machine.command(Who::Root, &make))
     }
 
-    /// Returns why the programs of `machine` and of this machine may differ, if so.
+    /// Returns why the programs of `machine` and of this machine may differ; `None` if they must be
+    /// equal.
     fn difference(&self, release: Release, machine: &Machine) -> Result<Option<String>> {
         let is_this = self.repository.commit("HEAD")? == self.commit;
         if !is_this || !self.repository.is_clean()? {
@@ -188,7 +189,7 @@ impl Plan<'_> {
         Ok((!are_equal).then(|| format!("Debian {release} has other compilers than this machine")))
     }
 
-    /// What was built there does not differ from what is built here.
+    /// Builds here, and compares with the programs that root has built there.
     fn programs_as_here(&self, machine: &Machine, log: &mut Log) -> Result<i32> {
         let mut make = Command::new("make");
         make.arg("build").current_dir(self.repository.top());
@@ -206,14 +207,14 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the command that a user is told, if it is one.
+/// Returns the command that a user is told, if it is exactly one.
 fn told(log: &str) -> Option<&str> {
     let mut commands = log.lines().filter(|line| line.starts_with("sudo "));
     let command = commands.next()?;
     commands.next().is_none().then_some(command)
 }
 
-/// Returns the command as root gives it, who is asked nothing.
+/// Returns the command for root, without questions.
 fn as_root(command: &str) -> String {
     let command = command.replace("sudo ", "");
     format!("export DEBIAN_FRONTEND=noninteractive; {command} -y")

@@ -16,12 +16,12 @@ const LOGS: &str = "out/fresh";
 /// So many lines of a failed step's log are shown.
 const SHOWN: usize = 20;
 
-/// The steps, and what they share.
+/// Makes steps, and counts them.
 pub struct Steps<'a> {
     top: PathBuf,
     /// Their count.
     pub checks: Checks<'a>,
-    /// Says what takes long.
+    /// Reports slow work.
     pub progress: &'a Progress,
     /// Signals to end.
     pub interrupt: &'a Interrupt,
@@ -48,8 +48,8 @@ impl<'a> Steps<'a> {
         })
     }
 
-    /// Makes a step. `action` returns its exit status, and adds to the log what it does. Returns
-    /// what is in the log if the step passed.
+    /// Makes a step. `action` writes the log, and returns the exit status. Returns the log's text
+    /// if the step passed, `None` if it failed.
     ///
     /// # Errors
     ///
