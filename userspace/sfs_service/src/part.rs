@@ -17,8 +17,8 @@ pub enum Part {
     Quick,
     /// A CPU goes and comes back; on two CPUs
     Hotplug,
-    /// A real-time task keeps the CPU until the kernel ejects the scheduler, twice some 30 s in
-    /// which the emulated CPU has no rest
+    /// A real-time task keeps the CPU for 34 s, twice, and the kernel ejects the scheduler: many
+    /// minutes of the host's time
     Stall,
 }
 

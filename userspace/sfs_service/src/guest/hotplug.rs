@@ -21,7 +21,7 @@ pub const CHECKS: &[Check] = &[
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
 
-/// The same process loads it again, and nobody waits for that to end.
+/// The same process loads the scheduler again, without a restart of the service.
 fn survives_hotplug() -> Result<()> {
     let pid = property("MainPID");
     let loads = enable_seq() + 1..;

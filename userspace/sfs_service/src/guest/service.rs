@@ -86,18 +86,18 @@ pub fn systemctl(verb: &str) -> Result<()> {
     succeed(Command::new("systemctl").args([verb, UNIT]))
 }
 
-/// Starts the service, whatever has become of it before.
+/// Starts the service, also if it has failed before.
 ///
 /// # Errors
 ///
 /// It does not become active.
 pub fn start() -> Result<()> {
-    // It may not have failed, and then there is nothing to forget.
+    // This fails if the service has never run.
     let _ = systemctl("reset-failed");
     systemctl("start")
 }
 
-/// Starts the service, which is to fail.
+/// Tries to start the service, which must fail.
 ///
 /// # Errors
 ///
@@ -183,10 +183,10 @@ pub fn await_failure(seconds: u64, status: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// `wanted` is not true of them; `what` says what that is.
+/// `wanted` is not true of them; `what` describes it. Or no loader answers.
 pub fn expect_statistics(what: &str, wanted: impl Fn(&Stats) -> bool) -> Result<Stats> {
     let stats = stats()?;
-    ensure!(wanted(&stats), "in the statistics it is not so that {what}");
+    ensure!(wanted(&stats), "the statistics do not say that {what}");
     Ok(stats)
 }
 

@@ -34,9 +34,9 @@ const SECONDS: &str = "34";
 /// Exit status of timeout when the time is over.
 const TIME_IS_OVER: i32 = 124;
 
-/// Starts the service, and puts RCU's limit off: RCU sees a stall after 21 s, and ends a
-/// scheduler by itself ("RCU CPU stall detected!", status 4), and here it is the watchdog that is
-/// tried. A grace period keeps the limit with which it began, so the last one has to end.
+/// Starts the service after raising RCU's limit: RCU sees the same stall after 21 s and ends the
+/// scheduler itself ("RCU CPU stall detected!", status 4), and the watchdog is under test here. A
+/// grace period keeps the limit with which it began, so that has to end before the stall.
 fn start_without_rcu() -> Result<()> {
     fs::write(RCU_LIMIT, "120").with_context(|| format!("cannot write {RCU_LIMIT}"))?;
     start()?;

@@ -1,14 +1,14 @@
-//! Waits for what the service is to become.
+//! Waits with a limit.
 
 use std::time::Duration;
 
 use anyhow::{ensure, Result};
 use sfs_testbed::clock::{now, sleep};
 
-/// How often is looked.
+/// Time between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Waits until `done`, which is asked each second; `what` says in an error what was waited for.
+/// Waits until `done`, which is called each second; `what` describes it in an error.
 ///
 /// # Errors
 ///
