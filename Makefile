@@ -74,8 +74,8 @@ test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases
 test-fresh: build ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases (userspace/target/release/sfs_release fresh --help)
 	@$(RELEASE) fresh $(ON)
 
-test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (packaging/test-service)
-	packaging/test-service $(PART)
+test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (userspace/target/release/sfs_service test --help)
+	@userspace/target/release/sfs_service test $(PART)
 
 # ON has another meaning to each of them: all of both.
 test-full: override ON :=

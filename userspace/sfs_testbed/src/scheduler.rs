@@ -187,13 +187,7 @@ impl Scheduler {
     ///
     /// The loader does not answer.
     pub fn stats(&self) -> Result<Stats> {
-        // A new connection each time: its first answer counts since load.
-        let limit = u64::try_from(ANSWER_LIMIT.as_millis())?;
-        StatsClient::new()
-            .connect(Some(limit))
-            .and_then(|mut client| client.request("stats", Vec::new()))
-            .and_then(with_the_rest)
-            .with_context(|| format!("no statistics from scx_sfs: {}", self.log()))
+        stats().with_context(|| format!("no statistics from scx_sfs: {}", self.log()))
     }
 
     /// Waits until `wanted` is true of the statistics, and returns them; `what` describes that in
@@ -225,6 +219,20 @@ impl Drop for Scheduler {
             let _ = wait_until_disabled();
         }
     }
+}
+
+/// Returns the statistics since load of the scx_sfs that is running, whoever has started it.
+///
+/// # Errors
+///
+/// No loader answers.
+pub fn stats() -> Result<Stats> {
+    // A new connection each time: its first answer counts since load.
+    let limit = u64::try_from(ANSWER_LIMIT.as_millis())?;
+    StatsClient::new()
+        .connect(Some(limit))
+        .and_then(|mut client| client.request("stats", Vec::new()))
+        .and_then(with_the_rest)
 }
 
 /// Reads statistics. Missing ones have their default values, so that cases run with an older

@@ -1,0 +1,83 @@
+//! The files that a guest is given: what `packaging/install.sh` installs, and this program.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{ensure, Context, Result};
+use sfs_jobs::failure::refuse;
+use sfs_jobs::job;
+use sfs_jobs::tree::Tree;
+
+use crate::part::PROGRAM;
+
+/// The programs that are installed, each with its bill of materials.
+const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
+
+/// What else is installed, from the root of the repository and in the stage.
+const DOCUMENTS: [&str; 2] = ["LICENSE", "docs/runbook.md"];
+
+/// Fills the folder `stage`, which does not exist yet.
+///
+/// # Errors
+///
+/// A program is not built (bad usage), or a file cannot be copied.
+pub fn fill(tree: &Tree, stage: &Path) -> Result<()> {
+    let built = stage.join("built");
+    for folder in ["built", "docs", "packaging"] {
+        fs::create_dir_all(stage.join(folder)).context("cannot make a folder for the guest")?;
+    }
+    for document in DOCUMENTS {
+        copy(&tree.at(document), &stage.join(document))?;
+    }
+    copy_files(&tree.at("packaging"), &stage.join("packaging"))?;
+    for name in INSTALLED {
+        copy_built(tree, name, &built)?;
+        strip(&built.join(name))?;
+        copy_built(tree, &format!("{name}.cdx.json"), &built)?;
+    }
+    copy_built(tree, "licences.txt", &built)?;
+    let this = env::current_exe().context("cannot tell where this program is")?;
+    let program = stage.join(PROGRAM);
+    copy(&this, &program)?;
+    strip(&program)
+}
+
+/// Copies a file that make builds.
+fn copy_built(tree: &Tree, name: &str, into: &Path) -> Result<()> {
+    let path = tree.at(tree.release()).join(name);
+    if !path.is_file() {
+        refuse!("{} is not built; run make first", path.display());
+    }
+    copy(&path, &into.join(name))
+}
+
+/// Copies all files of a folder.
+fn copy_files(from: &Path, into: &Path) -> Result<()> {
+    for path in files(from).with_context(|| format!("cannot list {}", from.display()))? {
+        if let Some(name) = path.file_name() {
+            copy(&path, &into.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let paths = paths.collect::<std::io::Result<Vec<_>>>()?;
+    Ok(paths.into_iter().filter(|path| path.is_file()).collect())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let copied = fs::copy(from, to);
+    copied.with_context(|| format!("cannot copy {} for the guest", from.display()))?;
+    Ok(())
+}
+
+/// Removes symbols: the guest's memory holds the program twice.
+fn strip(program: &Path) -> Result<()> {
+    let status = job::run(Command::new("strip").arg(program))?;
+    ensure!(status == 0, "cannot strip {}", program.display());
+    Ok(())
+}
