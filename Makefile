@@ -61,17 +61,17 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
-test: build test-unit ## everything: units, tools, and the scheduler in a live kernel
+test: build test-unit ## all tests: units, tools, and the scheduler in a live kernel
 	scripts/cargo-test --release --locked -p sfs_scripts --test vm
 	tests/run
 
-test-unit: setup ## only what needs no virtual machine
+test-unit: setup ## the tests that need no virtual machine
 	scripts/cargo-test --release --locked --workspace
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)
 
-test-fresh: build ## README's commands on bare machines, from nothing to the result; ON="12" or "13": Debian's releases (userspace/target/release/sfs_release fresh --help)
+test-fresh: build ## the README's commands on bare Debian machines; ON="12" or "13" for one release (userspace/target/release/sfs_release fresh --help)
 	@$(RELEASE) fresh $(ON)
 
 test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (userspace/target/release/sfs_service test --help)
@@ -79,12 +79,12 @@ test-service: build ## the service under a live systemd in a VM, minutes; PART="
 
 # ON has another meaning to each of them: all of both.
 test-full: override ON :=
-test-full: test test-fresh matrix stress ## everything, on bare machines, on every kernel and under stress: hours
+test-full: test test-fresh matrix stress ## make test, test-fresh, matrix and stress: hours
 
-matrix: build ## the behaviour suite on each kernel, some numbers of CPUs, real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
+matrix: build ## the behaviour suite on each kernel, on several numbers of CPUs, and with real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
 	@$(LAB) matrix $(ON)
 
-overhead: build ## what scx_sfs itself costs, in a VM: tables; OF="queue 1 100" (userspace/target/release/sfs_lab overhead --help)
+overhead: build ## the costs of scx_sfs itself, in a VM: tables; OF="queue 1 100" (userspace/target/release/sfs_lab overhead --help)
 	@$(LAB) overhead $(OF)
 
 policies: build ## the candidates for --policy, simulated on many workloads: the tables of docs/policy.md; PART="workloads" for some
@@ -99,7 +99,7 @@ bench: build ## any schedulers on any workload; variables: userspace/target/rele
 peers: build ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only (userspace/target/release/sfs_lab peers --help)
 	@$(LAB) peers $(NAME)
 
-parity: build ## what else runs on a worker under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
+parity: build ## programs that are not functions, under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
 	@$(LAB) parity $(ROWS)
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
@@ -118,20 +118,20 @@ lint: setup ## formatting, clippy, shellcheck and the links of the documentation
 	scripts/check-sources
 	cd userspace && $(CARGO) test --quiet --release --locked -p sfs_scripts --test links
 
-audit: setup ## what the programs depend on: licences, sources, advisories (installs cargo-deny); CHECK="licenses bans sources" without network
+audit: setup ## licences, sources and advisories of the dependencies (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
 	@scripts/audit $(CHECK)
 
-reproducible: build ## builds the commit in two folders: the same bytes of the programs and BPF objects?
+reproducible: build ## build the commit in two folders, and compare the programs and BPF objects
 	@$(RELEASE) reproducible
 
 install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
 	packaging/install.sh install
 
-uninstall: ## take them away again
+uninstall: ## remove the installed files
 	packaging/install.sh uninstall
 
-clean: ## remove what was built and measured
+clean: ## remove builds and measurements
 	rm -rf userspace/target out
 
 distclean: clean ## remove the downloaded kernels and QEMU as well
