@@ -1391,10 +1391,10 @@ static s32 create_queues(void)
 		if (err)
 			return err;
 	}
-	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE)            ?:
-		      scx_bpf_create_dsq(DSQ_OUTSIDE, NUMA_NO_NODE) ?:
-		      scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE)  ?:
-		      scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
+	err = scx_bpf_create_dsq(DSQ_FAIR, NUMA_NO_NODE);
+	err = err ?: scx_bpf_create_dsq(DSQ_OUTSIDE, NUMA_NO_NODE);
+	err = err ?: scx_bpf_create_dsq(DSQ_SYSTEM, NUMA_NO_NODE);
+	err = err ?: scx_bpf_create_dsq(DSQ_PROMPT, NUMA_NO_NODE);
 	if (err)
 		return err;
 	bpf_for(cpu, 0, nr_cpu_ids) {
@@ -1433,17 +1433,32 @@ void BPF_STRUCT_OPS(sfs_exit, struct scx_exit_info *ei)
 	send_event(SFS_EVENT_EXIT, ei->kind, clock_now());
 }
 
-SCX_OPS_DEFINE(sfs_ops, .select_cpu = (void *)sfs_select_cpu, .runnable = (void *)sfs_runnable,
-	       .enqueue = (void *)sfs_enqueue, .dispatch = (void *)sfs_dispatch,
-	       .running = (void *)sfs_running, .tick = (void *)sfs_tick,
-	       .cpu_release = (void *)sfs_cpu_release, .cpu_acquire = (void *)sfs_cpu_acquire,
-	       .stopping = (void *)sfs_stopping, .quiescent = (void *)sfs_quiescent,
-	       .yield = (void *)sfs_yield, .init_task = (void *)sfs_init_task,
-	       .exit_task = (void *)sfs_exit_task, .enable = (void *)sfs_enable,
-	       .cgroup_init = (void *)sfs_cgroup_init, .cgroup_exit = (void *)sfs_cgroup_exit,
+/* clang-format off */
+SCX_OPS_DEFINE(sfs_ops,
+	       .select_cpu	= (void *)sfs_select_cpu,
+	       .runnable	= (void *)sfs_runnable,
+	       .enqueue		= (void *)sfs_enqueue,
+	       .dispatch	= (void *)sfs_dispatch,
+	       .running		= (void *)sfs_running,
+	       .tick		= (void *)sfs_tick,
+	       .cpu_release	= (void *)sfs_cpu_release,
+	       .cpu_acquire	= (void *)sfs_cpu_acquire,
+	       .stopping	= (void *)sfs_stopping,
+	       .quiescent	= (void *)sfs_quiescent,
+	       .yield		= (void *)sfs_yield,
+	       .init_task	= (void *)sfs_init_task,
+	       .exit_task	= (void *)sfs_exit_task,
+	       .enable		= (void *)sfs_enable,
+	       .cgroup_init	= (void *)sfs_cgroup_init,
+	       .cgroup_exit	= (void *)sfs_cgroup_exit,
 	       .cgroup_prep_move = (void *)sfs_cgroup_prep_move,
 	       .cgroup_set_weight = (void *)sfs_cgroup_set_weight,
-	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth, .dump = (void *)sfs_dump,
-	       .dump_cpu = (void *)sfs_dump_cpu, .dump_task = (void *)sfs_dump_task,
-	       .init = (void *)sfs_init, .exit = (void *)sfs_exit, .timeout_ms = 30000,
-	       .name = "sfs");
+	       .cgroup_set_bandwidth = (void *)sfs_cgroup_set_bandwidth,
+	       .dump		= (void *)sfs_dump,
+	       .dump_cpu	= (void *)sfs_dump_cpu,
+	       .dump_task	= (void *)sfs_dump_task,
+	       .init		= (void *)sfs_init,
+	       .exit		= (void *)sfs_exit,
+	       .timeout_ms	= 30000,
+	       .name		= "sfs");
+/* clang-format on */
