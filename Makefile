@@ -45,7 +45,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 i
 platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambda's; settings: userspace/target/release/sfs_platforms lambda --help
 	@userspace/target/release/sfs_platforms functions-framework
 	@userspace/target/release/sfs_platforms lambda
+
+simulate: setup ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
+	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_model
+	@userspace/target/release/sfs_model search
 
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faas_workload -p sfs_sim

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel half, compiled for the host, and what the model needs to know of it: its maps, and
+ * the fields of a task that it reads. The kernel half itself is included as it is.
+ */
+/* The loader writes the tunables before load, and so does the model. */
+#define const
+
+#include <scx/common.bpf.h>
+#include <scx/compat.bpf.h>
+#include "sfs.bpf.c"
+
+/* ------------------------------------------------------------------------ maps */
+
+/* What the model needs of a map, in the types of src/maps.rs. */
+struct model_map {
+	void *map;
+	u32 type;
+	u32 key_size;
+	u32 value_size;
+	u32 max_entries;
+};
+
+#define TYPE(m)  (sizeof(*(m).type) / sizeof(int))
+#define MOST(m)  (sizeof(*(m).max_entries) / sizeof(int))
+#define KEYED(m) { &(m), TYPE(m), sizeof(*(m).key), sizeof(*(m).value), MOST(m) }
+
+static struct model_map model_maps[] = {
+	KEYED(sandboxes),
+	KEYED(hints),
+	KEYED(functions),
+	KEYED(groups),
+	KEYED(guard_timers),
+	KEYED(release_timers),
+	KEYED(kernel_exits),
+	KEYED(rank_tables),
+	KEYED(function_tables),
+	KEYED(stats),
+	KEYED(iat_map),
+	{ &throttled_groups, TYPE(throttled_groups), 0, sizeof(*throttled_groups.value),
+	  MOST(throttled_groups) },
+	{ &completions, TYPE(completions), 0, 0, MOST(completions) },
+	{ &events, TYPE(events), 0, 0, MOST(events) },
+	{ &task_ctxs, TYPE(task_ctxs), sizeof(int), sizeof(struct task_ctx), 0 },
+};
+
+const struct model_map *model_list_maps(u32 *count)
+{
+	*count = sizeof(model_maps) / sizeof(model_maps[0]);
+	return model_maps;
+}
+
+/* ------------------------------------------------------------------- tunables */
+
+/* The loader asks the kernel for these; the values are those of Linux 6.18. */
+static void set_enums(void)
+{
+	__SCX_DSQ_LOCAL = 0x8000000000000002ULL;
+	__SCX_DSQ_LOCAL_ON = 0xc000000000000000ULL;
+	__SCX_ENQ_WAKEUP = 1;
+	__SCX_ENQ_HEAD = 1 << 4;
+	__SCX_ENQ_PREEMPT = 1ULL << 32;
+	__SCX_ENQ_REENQ = 1ULL << 40;
+	__SCX_ENQ_LAST = 1ULL << 41;
+	__SCX_KICK_IDLE = 1;
+	__SCX_KICK_PREEMPT = 2;
+	__SCX_TASK_QUEUED = 1;
+	__SCX_SLICE_DFL = 20 * NSEC_PER_MSEC;
+}
+
+/* Options of a machine and of the scheduler, as the loader would set them. */
+struct model_options {
+	u32 cpus;
+	u32 policy;
+	u64 slice_ns;
+};
+
+void model_tune(const struct model_options *options)
+{
+	nr_cpu_ids = options->cpus;
+	nr_function_cpus = options->cpus;
+	policy = options->policy;
+	slice_ns = options->slice_ns;
+	unit = SFS_UNIT_PROCESS;
+	boundaries = SFS_BOUNDARY_FORK | SFS_BOUNDARY_ACCEPT;
+	loader_tgid = -1;
+	set_enums();
+}
+
+/* ----------------------------------------------------------------------- masks */
+
+#define WORDS ((nr_cpu_ids + 63) / 64)
+
+struct bpf_cpumask *bpf_cpumask_create(void)
+{
+	static struct bpf_cpumask masks[4];
+	static u32 used;
+
+	return used < 4 ? &masks[used++] : NULL;
+}
+
+void bpf_cpumask_release(struct bpf_cpumask *mask)
+{
+}
+
+bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask)
+{
+	return cpu < nr_cpu_ids && (mask->bits[cpu / 64] >> (cpu % 64)) & 1;
+}
+
+void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask)
+{
+	mask->cpumask.bits[cpu / 64] |= 1UL << (cpu % 64);
+}
+
+void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask)
+{
+	mask->cpumask.bits[cpu / 64] &= ~(1UL << (cpu % 64));
+}
+
+bool bpf_cpumask_test_and_clear_cpu(u32 cpu, struct bpf_cpumask *mask)
+{
+	bool was = bpf_cpumask_test_cpu(cpu, &mask->cpumask);
+
+	if (was)
+		bpf_cpumask_clear_cpu(cpu, mask);
+	return was;
+}
+
+bool bpf_cpumask_empty(const struct cpumask *mask)
+{
+	for (u32 i = 0; i < WORDS; i++)
+		if (mask->bits[i])
+			return false;
+	return true;
+}
+
+bool bpf_cpumask_intersects(const struct cpumask *one, const struct cpumask *other)
+{
+	for (u32 i = 0; i < WORDS; i++)
+		if (one->bits[i] & other->bits[i])
+			return true;
+	return false;
+}
+
+/* The first CPU from @from on, around the end, that both masks have; nr_cpu_ids: none. */
+static u32 first_from(u32 from, const struct cpumask *one, const struct cpumask *other)
+{
+	for (u32 i = 0; i < nr_cpu_ids; i++) {
+		u32 cpu = (from + i) % nr_cpu_ids;
+
+		if (bpf_cpumask_test_cpu(cpu, one) && bpf_cpumask_test_cpu(cpu, other))
+			return cpu;
+	}
+	return nr_cpu_ids;
+}
+
+u32 bpf_cpumask_first(const struct cpumask *mask)
+{
+	return first_from(0, mask, mask);
+}
+
+/* lib/cpumask.c: each call on a CPU begins behind the CPU that it returned last. */
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *one, const struct cpumask *other)
+{
+	static u32 last[SFS_MAX_CPUS];
+	u32 here = bpf_get_smp_processor_id();
+	u32 cpu = first_from(last[here] + 1, one, other);
+
+	if (cpu < nr_cpu_ids)
+		last[here] = cpu;
+	return cpu;
+}
+
+u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
+{
+	return bpf_cpumask_any_and_distribute(mask, mask);
+}
+
+/* ------------------------------------------------- idle CPUs: kernel/sched/ext_idle.c */
+
+static struct cpumask idle_cpus;
+
+void model_set_idle(u32 cpu, bool idle)
+{
+	if (idle)
+		idle_cpus.bits[cpu / 64] |= 1UL << (cpu % 64);
+	else
+		idle_cpus.bits[cpu / 64] &= ~(1UL << (cpu % 64));
+}
+
+const struct cpumask *scx_bpf_get_idle_cpumask(void)
+{
+	return &idle_cpus;
+}
+
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
+{
+}
+
+bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)
+{
+	bool was = bpf_cpumask_test_cpu(cpu, &idle_cpus);
+
+	if (was)
+		model_set_idle(cpu, false);
+	return was;
+}
+
+/* scx_pick_idle_cpu(), on a machine with one node, one cache and no siblings. */
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
+{
+	u32 cpu = bpf_cpumask_any_and_distribute(&idle_cpus, allowed);
+
+	if (cpu >= nr_cpu_ids)
+		return -16;
+	model_set_idle(cpu, false);
+	return cpu;
+}
+
+/* scx_select_cpu_dfl(), on the same machine and without synchronous wake-ups. */
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle)
+{
+	s32 cpu;
+
+	*is_idle = true;
+	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
+		return prev_cpu;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		return cpu;
+	*is_idle = false;
+	return prev_cpu;
+}
+
+/* --------------------------------------------------------------------- cgroups */
+
+static struct kernfs_node root_node = { .id = 1, .name = "" };
+static struct cgroup root_cgroup = { .kn = &root_node };
+static struct task_group root_task_group = { .css.cgroup = &root_cgroup };
+static struct css_set root_css_set = { .dfl_cgrp = &root_cgroup };
+
+struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level)
+{
+	return level ? NULL : &root_cgroup;
+}
+
+void bpf_cgroup_release(struct cgroup *cgrp)
+{
+}
+
+s32 model_init_root(void)
+{
+	struct scx_cgroup_init_args args = { .weight = 100, .bw_quota_us = ~0ULL };
+
+	return sfs_cgroup_init(&root_cgroup, &args);
+}
+
+/* ----------------------------------------------------------------------- tasks */
+
+/* Where the model reads and writes a task, in the types of src/task.rs. */
+struct model_task {
+	struct task_struct *task;
+	u64 *slice;
+	u64 *vtime;
+	u64 *cpu_time_ns;
+	u32 *weight;
+	u32 *state;
+	u32 *flags;
+	u32 *scx_flags;
+	s32 *nr_cpus;
+	unsigned long *cpus;
+};
+
+void *calloc(unsigned long, unsigned long);
+void free(void *);
+
+/* A task of a process of its own, which may run everywhere. NULL: there is no memory. */
+struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
+{
+	struct task_struct *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->pid = pid;
+	p->tgid = pid;
+	p->group_leader = p;
+	p->real_parent = p;
+	p->start_time = now;
+	p->cgroups = &root_css_set;
+	p->sched_task_group = &root_task_group;
+	p->scx.weight = 100;
+	p->cpus_ptr = &p->cpus_mask;
+	p->nr_cpus_allowed = nr_cpu_ids;
+	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
+		p->cpus_mask.bits[cpu / 64] |= 1UL << (cpu % 64);
+	fields->task = p;
+	fields->slice = &p->scx.slice;
+	fields->vtime = &p->scx.dsq_vtime;
+	fields->cpu_time_ns = &p->se.sum_exec_runtime;
+	fields->weight = &p->scx.weight;
+	fields->state = &p->__state;
+	fields->flags = &p->flags;
+	fields->scx_flags = &p->scx.flags;
+	fields->nr_cpus = &p->nr_cpus_allowed;
+	fields->cpus = p->cpus_mask.bits;
+	return p;
+}
+
+void model_free_task(struct task_struct *p)
+{
+	free(p);
+}
+
+s32 model_pid(const struct task_struct *p)
+{
+	return p->pid;
+}
+
+s32 model_init_task(struct task_struct *p, bool fork)
+{
+	struct scx_init_task_args args = { .fork = fork, .cgroup = &root_cgroup };
+
+	return sfs_init_task(p, &args);
+}
+
+void model_exit_task(struct task_struct *p)
+{
+	struct scx_exit_task_args args = {};
+
+	sfs_exit_task(p, &args);
+}
+
+/* --------------------------------------------- what a recount is compared with */
+
+/* How often a task is counted, or how much is counted in all; in the types of src/ffi.rs. */
+struct model_counts {
+	s64 demand;
+	s64 present;
+	s64 waiting[NR_SHARED];
+};
+
+void model_counts_of(struct task_struct *p, struct model_counts *counts)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	__builtin_memset(counts, 0, sizeof(*counts));
+	if (!tctx)
+		return;
+	counts->demand = tctx->in_demand;
+	counts->present = tctx->present;
+	if (tctx->queue)
+		counts->waiting[tctx->queue & (NR_SHARED - 1)] = 1;
+}
+
+void model_counts_in_all(struct model_counts *counts)
+{
+	counts->demand = often.demand;
+	counts->present = often.present;
+	for (u32 i = 0; i < NR_SHARED; i++)
+		counts->waiting[i] = often.waiting[i];
+}
+
+/* ------------------------------------------------------------- plain helpers */
+
+int LINUX_KERNEL_VERSION = KERNEL_VERSION(6, 18, 15);
+bool CONFIG_PREEMPT_RCU = true;
+
+/* CO-RE: the model has all fields that the headers have. */
+int model_field_exists(const char *what)
+{
+	return 1;
+}
+
+long bpf_probe_read_kernel(void *dst, u32 size, const void *src)
+{
+	__builtin_memcpy(dst, src, size);
+	return 0;
+}
+
+long bpf_probe_read_kernel_str(void *dst, u32 size, const void *src)
+{
+	const char *from = src;
+	char *to = dst;
+	u32 i;
+
+	for (i = 0; i + 1 < size && from && from[i]; i++)
+		to[i] = from[i];
+	if (size)
+		to[i] = 0;
+	return i + 1;
+}
+
+void *bpf_kptr_xchg(void *place, void *pointer)
+{
+	return __sync_lock_test_and_set((void **)place, pointer);
+}
+
+long bpf_get_func_ret(void *arguments, u64 *value)
+{
+	return -22;
+}
+
+void bpf_rcu_read_lock(void)
+{
+}
+
+void bpf_rcu_read_unlock(void)
+{
+}
+
+void bpf_preempt_disable(void)
+{
+}
+
+void bpf_preempt_enable(void)
+{
+}
+
+void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
+{
+}

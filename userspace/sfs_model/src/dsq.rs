@@ -1,0 +1,61 @@
+//! Dispatch queues: first-in-first-out, or by virtual time (kernel/sched/ext.c, `struct
+//! scx_dispatch_q`). A queue is one or the other for as long as it is not empty.
+
+use crate::state::TaskId;
+use std::collections::BTreeMap;
+
+/// A queue.
+#[derive(Debug, Default)]
+pub struct Dsq {
+    /// Tasks by virtual time (0 in a queue without) and order of insertion. Virtual times are
+    /// compared as the kernel does, by their difference; all of a queue are near each other.
+    tasks: BTreeMap<(i64, i64), TaskId>,
+    first: i64,
+    last: i64,
+}
+
+/// A task's place in a queue.
+pub type Key = (i64, i64);
+
+impl Dsq {
+    /// At the end, or at the front.
+    pub fn push(&mut self, task: TaskId, front: bool) -> Key {
+        let key = if front {
+            self.first -= 1;
+            (0, self.first)
+        } else {
+            self.last += 1;
+            (0, self.last)
+        };
+        self.tasks.insert(key, task);
+        key
+    }
+
+    /// Behind all tasks with this virtual time or an earlier one.
+    pub fn push_by_vtime(&mut self, task: TaskId, vtime: u64) -> Key {
+        self.last += 1;
+        let key = (vtime as i64, self.last);
+        self.tasks.insert(key, task);
+        key
+    }
+
+    /// Takes the task at `key` out. Returns whether there was one.
+    pub fn remove(&mut self, key: Key) -> bool {
+        self.tasks.remove(&key).is_some()
+    }
+
+    /// The tasks in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = TaskId> + '_ {
+        self.tasks.values().copied()
+    }
+
+    /// The number of tasks.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Returns true if it has no task.
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}

@@ -1,0 +1,105 @@
+//! The compiled kernel half (`c/model.c`): its callbacks, and what the model reads of it.
+
+use std::ffi::c_void;
+
+/// A task of the kernel; only the kernel half looks into it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct TaskStruct {
+    _opaque: [u8; 0],
+}
+
+/// A map of the kernel half; `struct model_map`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct MapInfo {
+    /// Its address, which names it.
+    pub map: *const c_void,
+    /// `enum bpf_map_type`.
+    pub kind: u32,
+    /// In bytes; 0: values have no keys.
+    pub key_size: u32,
+    /// In bytes.
+    pub value_size: u32,
+    /// Most entries.
+    pub max_entries: u32,
+}
+
+/// `struct model_options`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Number of CPUs.
+    pub cpus: u32,
+    /// `enum sfs_policy_kind`.
+    pub policy: u32,
+    /// S in ns.
+    pub slice_ns: u64,
+}
+
+/// Where the fields of a task are; `struct model_task`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Fields {
+    /// The task.
+    pub task: *mut TaskStruct,
+    /// `scx.slice`, ns.
+    pub slice: *mut u64,
+    /// `scx.dsq_vtime`.
+    pub vtime: *mut u64,
+    /// `se.sum_exec_runtime`, ns.
+    pub cpu_time_ns: *mut u64,
+    /// `scx.weight`, 100 for a nice value of 0.
+    pub weight: *mut u32,
+    /// `__state`.
+    pub state: *mut u32,
+    /// `flags`.
+    pub flags: *mut u32,
+    /// `scx.flags`.
+    pub scx_flags: *mut u32,
+    /// `nr_cpus_allowed`.
+    pub nr_cpus: *mut i32,
+    /// `cpus_mask`, 64 CPUs to a word.
+    pub cpus: *mut u64,
+}
+
+/// The number of counted queues; `NR_SHARED`.
+pub const COUNTED_QUEUES: usize = 8;
+
+/// How often tasks are counted; `struct model_counts`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those with credit that are runnable.
+    pub demand: i64,
+    /// Runnable functions (`--policy learned`).
+    pub present: i64,
+    /// Those that wait, by the number of the queue.
+    pub waiting: [i64; COUNTED_QUEUES],
+}
+
+extern "C" {
+    pub fn model_list_maps(count: *mut u32) -> *const MapInfo;
+    pub fn model_tune(options: *const Options);
+    pub fn model_set_idle(cpu: u32, idle: bool);
+    pub fn model_init_root() -> i32;
+    pub fn model_new_task(pid: i32, now: u64, fields: *mut Fields) -> *mut TaskStruct;
+    pub fn model_free_task(task: *mut TaskStruct);
+    pub fn model_pid(task: *const TaskStruct) -> i32;
+    pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
+    pub fn model_exit_task(task: *mut TaskStruct);
+    pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
+    pub fn model_counts_in_all(counts: *mut Counts);
+
+    pub fn sfs_init() -> i32;
+    pub fn sfs_enable(task: *mut TaskStruct);
+    pub fn sfs_select_cpu(task: *mut TaskStruct, cpu: i32, flags: u64) -> i32;
+    pub fn sfs_runnable(task: *mut TaskStruct, flags: u64);
+    pub fn sfs_enqueue(task: *mut TaskStruct, flags: u64);
+    pub fn sfs_dispatch(cpu: i32, prev: *mut TaskStruct);
+    pub fn sfs_running(task: *mut TaskStruct);
+    pub fn sfs_tick(task: *mut TaskStruct);
+    pub fn sfs_stopping(task: *mut TaskStruct, runnable: bool);
+    pub fn sfs_quiescent(task: *mut TaskStruct, flags: u64);
+    pub fn sfs_yield(from: *mut TaskStruct, to: *mut TaskStruct) -> bool;
+}

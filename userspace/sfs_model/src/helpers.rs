@@ -1,0 +1,488 @@
+//! The helpers and kfuncs that the kernel half calls, except those in `c/model.c`.
+//!
+//! The kernel half passes pointers that it got from the model, or that point to its own memory,
+//! as the verifier has it; the functions here rely on that.
+
+use crate::ffi::{self, TaskStruct};
+use crate::maps::Context;
+use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
+use crate::state::{with, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
+use rand_core::Rng;
+use std::ffi::c_void;
+use std::ptr;
+
+const ENOENT: i64 = -2;
+const EEXIST: i32 = -17;
+/// BPF_LOCAL_STORAGE_GET_F_CREATE.
+const CREATE: u64 = 1;
+/// SCX_DSQ_ITER_REV.
+const REVERSE: u64 = 1 << 16;
+/// A kick reaches another CPU after this many ns at most.
+const KICK_NS: u32 = 20_000;
+
+/// The task behind a pointer; `None` for the idle task.
+fn task_of(task: *const TaskStruct) -> Option<TaskId> {
+    if task.is_null() {
+        return None;
+    }
+    // SAFETY: the kernel half has this pointer from the model.
+    let pid = unsafe { ffi::model_pid(task) };
+    usize::try_from(pid - FIRST_PID).ok()
+}
+
+fn id(task: *const TaskStruct) -> TaskId {
+    task_of(task).expect("not the idle task")
+}
+
+// ------------------------------------------------------------------------- maps
+
+#[no_mangle]
+unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
+    // SAFETY: the kernel half gives a key of this map.
+    with(|s| unsafe { s.maps[&(map as usize)].lookup(key, s.here) })
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_map_update_elem(
+    map: *const c_void,
+    key: *const u8,
+    value: *const u8,
+    flags: u64,
+) -> i64 {
+    // SAFETY: the kernel half gives a key and a value of this map.
+    with(|s| unsafe { own(s, map).update(key, value, flags) })
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_map_delete_elem(map: *const c_void, key: *const u8) -> i64 {
+    // SAFETY: the kernel half gives a key of this map.
+    with(|s| unsafe { own(s, map).delete(key) })
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_map_push_elem(map: *const c_void, value: *const u8, _flags: u64) -> i64 {
+    // SAFETY: the kernel half gives a value of this map.
+    with(|s| unsafe { own(s, map).push(value) })
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_map_pop_elem(map: *const c_void, value: *mut u8) -> i64 {
+    // SAFETY: the kernel half gives room for a value of this map.
+    with(|s| unsafe { own(s, map).pop(value) })
+}
+
+fn own(s: &mut State, map: *const c_void) -> &mut crate::maps::Map {
+    s.maps
+        .get_mut(&(map as usize))
+        .expect("a map of the kernel half")
+}
+
+#[no_mangle]
+extern "C" fn bpf_task_storage_get(
+    map: *const c_void,
+    task: *const TaskStruct,
+    _value: *const c_void,
+    flags: u64,
+) -> *mut u8 {
+    let Some(task) = task_of(task) else {
+        return ptr::null_mut();
+    };
+    with(|s| {
+        let size = s.maps[&(map as usize)].value_size();
+        let context = &mut s.tasks[task].context;
+        if flags & CREATE != 0 {
+            return context.get_or_insert_with(|| Context::new(size)).place();
+        }
+        context.as_ref().map_or(ptr::null_mut(), Context::place)
+    })
+}
+
+/// The model's loader does not read events; they are dropped.
+#[no_mangle]
+extern "C" fn bpf_ringbuf_output(
+    _map: *mut c_void,
+    _data: *mut c_void,
+    _size: u64,
+    _flags: u64,
+) -> i64 {
+    0
+}
+
+#[no_mangle]
+extern "C" fn bpf_ringbuf_query(_map: *mut c_void, _flags: u64) -> u64 {
+    0
+}
+
+// ---------------------------------------------------------------- time and place
+
+#[no_mangle]
+extern "C" fn bpf_ktime_get_ns() -> u64 {
+    with(|s| s.now)
+}
+
+#[no_mangle]
+extern "C" fn bpf_get_prandom_u32() -> u32 {
+    with(|s| s.random.next_u32())
+}
+
+#[no_mangle]
+extern "C" fn bpf_get_smp_processor_id() -> u32 {
+    with(|s| s.here as u32)
+}
+
+#[no_mangle]
+extern "C" fn bpf_get_current_task_btf() -> *mut TaskStruct {
+    with(|s| current(s, s.here))
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_cpu_curr(cpu: i32) -> *mut TaskStruct {
+    with(|s| current(s, cpu as usize))
+}
+
+fn current(s: &State, cpu: usize) -> *mut TaskStruct {
+    s.cpus[cpu]
+        .current
+        .map_or(s.swapper, |task| s.tasks[task].fields.task)
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_task_cpu(task: *const TaskStruct) -> i32 {
+    task_of(task).map_or(0, |task| with(|s| s.tasks[task].cpu as i32))
+}
+
+#[no_mangle]
+extern "C" fn bpf_task_from_pid(pid: i32) -> *mut TaskStruct {
+    let Ok(task) = usize::try_from(pid - FIRST_PID) else {
+        return ptr::null_mut();
+    };
+    with(|s| match s.tasks.get(task) {
+        Some(found) if found.place != Place::Dead => found.fields.task,
+        _ => ptr::null_mut(),
+    })
+}
+
+#[no_mangle]
+extern "C" fn bpf_task_release(_task: *mut TaskStruct) {}
+
+#[no_mangle]
+extern "C" fn bpf_timer_init(timer: *const c_void, map: *mut c_void, _flags: u64) -> i64 {
+    let new = Timer {
+        map,
+        callback: ptr::null_mut(),
+        start: 0,
+    };
+    with(|s| s.timers.insert(timer as usize, new));
+    0
+}
+
+#[no_mangle]
+extern "C" fn bpf_timer_set_callback(timer: *const c_void, callback: *mut c_void) -> i64 {
+    with(|s| match s.timers.get_mut(&(timer as usize)) {
+        Some(timer) => {
+            timer.callback = callback;
+            0
+        }
+        None => ENOENT,
+    })
+}
+
+#[no_mangle]
+extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64 {
+    with(|s| {
+        let start = s.number();
+        let Some(found) = s.timers.get_mut(&(timer as usize)) else {
+            return ENOENT;
+        };
+        found.start = start;
+        s.after(ns, Event::Timer(timer as usize, start));
+        0
+    })
+}
+
+// ---------------------------------------------------------------------- queues
+
+#[no_mangle]
+extern "C" fn scx_bpf_create_dsq(queue: u64, _node: i32) -> i32 {
+    with(|s| match s.queues.insert(queue, Default::default()) {
+        None => 0,
+        Some(_) => EEXIST,
+    })
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_destroy_dsq(queue: u64) {
+    with(|s| match s.queues.remove(&queue) {
+        Some(dsq) if !dsq.is_empty() => {
+            s.finding(format!("queue {queue:#x} was removed with tasks"))
+        }
+        _ => {}
+    });
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_dsq_nr_queued(queue: u64) -> i32 {
+    with(|s| {
+        if queue == LOCAL {
+            return s.cpus[s.here].local.len() as i32;
+        }
+        if queue & crate::sched::LOCAL_ON == crate::sched::LOCAL_ON {
+            return s.cpus[(queue & 0xffff_ffff) as usize].local.len() as i32;
+        }
+        s.queues
+            .get(&queue)
+            .map_or(ENOENT as i32, |dsq| dsq.len() as i32)
+    })
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_dsq_peek(queue: u64) -> *mut TaskStruct {
+    with(|s| {
+        let first = s.queues.get(&queue).and_then(|dsq| dsq.iter().next());
+        first.map_or(ptr::null_mut(), |task| s.tasks[task].fields.task)
+    })
+}
+
+/// scx_dsq_insert_commit().
+fn insert(task: *mut TaskStruct, queue: u64, flags: u64) -> bool {
+    let task = id(task);
+    with(|s| {
+        if s.directs == Some(task) {
+            if s.tasks[task].direct.is_some() {
+                s.finding(format!("task {task} is inserted into two queues"));
+            }
+            s.tasks[task].direct = Some((queue, flags));
+        } else if s.in_dispatch {
+            let here = s.here;
+            s.cpus[here].dispatched.push((task, queue, flags));
+        } else {
+            s.finding(format!("task {task} is inserted outside of its enqueue()"));
+        }
+    });
+    true
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_dsq_insert___v1(
+    task: *mut TaskStruct,
+    queue: u64,
+    slice: u64,
+    flags: u64,
+) {
+    // SAFETY: the task's memory lives as long as the machine.
+    with(|s| unsafe {
+        let place = s.tasks[id(task)].fields.slice;
+        *place = if slice > 0 { slice } else { (*place).max(1) };
+    });
+    insert(task, queue, flags);
+}
+
+/// `struct scx_bpf_dsq_insert_vtime_args`.
+#[repr(C)]
+struct VtimeArgs {
+    queue: u64,
+    slice: u64,
+    vtime: u64,
+    flags: u64,
+}
+
+#[no_mangle]
+unsafe extern "C" fn __scx_bpf_dsq_insert_vtime(
+    task: *mut TaskStruct,
+    args: *const VtimeArgs,
+) -> bool {
+    // SAFETY: the kernel half passes its own structure; the task's memory lives as long as the
+    // machine.
+    let args = unsafe { &*args };
+    // SAFETY: the same.
+    with(|s| unsafe {
+        let fields = s.tasks[id(task)].fields;
+        *fields.slice = if args.slice > 0 {
+            args.slice
+        } else {
+            (*fields.slice).max(1)
+        };
+        *fields.vtime = args.vtime;
+    });
+    insert(task, args.queue, args.flags | ENQ_PRIQ)
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_task_set_slice___new(task: *mut TaskStruct, slice: u64) -> bool {
+    // SAFETY: the task's memory lives as long as the machine.
+    with(|s| unsafe { *s.tasks[id(task)].fields.slice = slice });
+    true
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_task_set_dsq_vtime___new(task: *mut TaskStruct, vtime: u64) -> bool {
+    // SAFETY: the task's memory lives as long as the machine.
+    with(|s| unsafe { *s.tasks[id(task)].fields.vtime = vtime });
+    true
+}
+
+/// consume_dispatch_q(): the first task that may run here goes to the local queue.
+#[no_mangle]
+extern "C" fn scx_bpf_dsq_move_to_local___v1(queue: u64) -> bool {
+    with(|s| {
+        let here = s.here;
+        flush_dispatch_buf(s, here);
+        let Some(dsq) = s.queues.get(&queue) else {
+            s.finding(format!("there is no queue {queue:#x} to take from"));
+            return false;
+        };
+        let Some(task) = dsq.iter().find(|&task| s.may_run(task, here)) else {
+            return false;
+        };
+        take_out(s, task, queue);
+        s.tasks[task].cpu = here;
+        dispatch_enqueue(s, task, LOCAL, 0);
+        true
+    })
+}
+
+fn take_out(s: &mut State, task: TaskId, queue: u64) {
+    let key = s.tasks[task].key;
+    let there = s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key));
+    if !there {
+        s.finding(format!("task {task} is not in queue {queue:#x}"));
+    }
+    s.tasks[task].place = Place::Moving;
+}
+
+// ----------------------------------------------------------- walks through queues
+
+#[no_mangle]
+unsafe extern "C" fn bpf_iter_scx_dsq_new(walk: *mut u64, queue: u64, flags: u64) -> i32 {
+    let (number, result) = with(|s| {
+        let Some(dsq) = s.queues.get(&queue) else {
+            return (0, ENOENT as i32);
+        };
+        let mut tasks: Vec<_> = dsq
+            .iter()
+            .map(|task| (task, s.tasks[task].queued_as))
+            .collect();
+        if flags & REVERSE != 0 {
+            tasks.reverse();
+        }
+        let number = s.number();
+        let tasks = tasks.into();
+        s.walks.insert(
+            number,
+            Walk {
+                queue,
+                tasks,
+                next_slice: None,
+                next_vtime: None,
+            },
+        );
+        (number, 0)
+    });
+    // SAFETY: the iterator is memory of the kernel half.
+    unsafe { *walk = number };
+    result
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_iter_scx_dsq_next(walk: *mut u64) -> *mut TaskStruct {
+    // SAFETY: the iterator is memory of the kernel half.
+    let number = unsafe { *walk };
+    with(|s| {
+        let Some(walk) = s.walks.get_mut(&number) else {
+            return ptr::null_mut();
+        };
+        while let Some((task, queued_as)) = walk.tasks.pop_front() {
+            let found = &s.tasks[task];
+            if found.place == Place::Queue(walk.queue) && found.queued_as == queued_as {
+                return found.fields.task;
+            }
+        }
+        ptr::null_mut()
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn bpf_iter_scx_dsq_destroy(walk: *mut u64) {
+    // SAFETY: the iterator is memory of the kernel half.
+    let number = unsafe { *walk };
+    with(|s| s.walks.remove(&number));
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_dsq_move_set_slice___new(walk: *mut u64, slice: u64) {
+    // SAFETY: the iterator is memory of the kernel half.
+    let number = unsafe { *walk };
+    with(|s| s.walks.get_mut(&number).expect("a walk").next_slice = Some(slice));
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_dsq_move_set_vtime___new(walk: *mut u64, vtime: u64) {
+    // SAFETY: the iterator is memory of the kernel half.
+    let number = unsafe { *walk };
+    with(|s| s.walks.get_mut(&number).expect("a walk").next_vtime = Some(vtime));
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_dsq_move___new(
+    walk: *mut u64,
+    task: *mut TaskStruct,
+    queue: u64,
+    flags: u64,
+) -> bool {
+    // SAFETY: the iterator is memory of the kernel half.
+    move_task(unsafe { *walk }, id(task), queue, flags)
+}
+
+#[no_mangle]
+unsafe extern "C" fn scx_bpf_dsq_move_vtime___new(
+    walk: *mut u64,
+    task: *mut TaskStruct,
+    queue: u64,
+    flags: u64,
+) -> bool {
+    // SAFETY: the iterator is memory of the kernel half.
+    move_task(unsafe { *walk }, id(task), queue, flags | ENQ_PRIQ)
+}
+
+/// scx_dsq_move().
+fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
+    with(|s| {
+        let walk = s.walks.get_mut(&walk).expect("a walk");
+        let (from, slice, vtime) = (walk.queue, walk.next_slice.take(), walk.next_vtime.take());
+        if s.tasks[task].place != Place::Queue(from) {
+            return false;
+        }
+        take_out(s, task, from);
+        let fields = s.tasks[task].fields;
+        // SAFETY: the task's memory lives as long as the machine.
+        unsafe {
+            *fields.slice = slice.unwrap_or(*fields.slice);
+            *fields.vtime = vtime.unwrap_or(*fields.vtime);
+        }
+        dispatch_enqueue(s, task, queue, flags);
+        true
+    })
+}
+
+// ----------------------------------------------------------------------- kicks
+
+#[no_mangle]
+extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
+    let cpu = cpu as usize;
+    with(|s| {
+        if cpu >= s.cpus.len() {
+            return s.finding(format!("CPU {cpu} is kicked, which does not exist"));
+        }
+        if s.faults.lost_kicks {
+            return;
+        }
+        let delay = u64::from(s.random.next_u32() % KICK_NS);
+        let delay = if cpu == s.here { 0 } else { delay };
+        s.after(delay, Event::Kick(cpu, flags));
+    });
+}
+
+#[no_mangle]
+extern "C" fn scx_bpf_reenqueue_local___v1() -> u32 {
+    0
+}

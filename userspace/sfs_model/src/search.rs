@@ -1,0 +1,131 @@
+//! A search: one seed after another, each in a process of its own, because the kernel half's
+//! variables are those of the process.
+
+use crate::machine::Outcome;
+use anyhow::{Context, Result};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Milliseconds of the machine's time for a seed.
+pub const MS: u64 = 500;
+/// How often a search says how far it is.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+/// What a search has found.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Seeds that violated an invariant, or crashed.
+    pub failures: u64,
+    /// Events of all of them.
+    pub events: u64,
+}
+
+impl Report {
+    /// Returns true if a seed failed.
+    pub fn failed(&self) -> bool {
+        self.failures > 0
+    }
+}
+
+/// The last line that a run of one seed prints.
+pub fn last_line(seed: u64, ms: u64, outcome: &Outcome) -> String {
+    format!(
+        "seed {seed}: {} events, {} callbacks, {} tasks in {ms} ms, digest {:016x}, {} findings",
+        outcome.events,
+        outcome.callbacks,
+        outcome.tasks,
+        outcome.digest,
+        outcome.findings.len()
+    )
+}
+
+/// Runs seeds from `first` on for this long, `jobs` at a time. Prints each failure with the
+/// command that repeats it, and at the end the sums.
+///
+/// # Errors
+/// If this program cannot be run again.
+pub fn search(first: u64, duration: Duration, jobs: Option<usize>) -> Result<Report> {
+    let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let (began, next) = (Instant::now(), AtomicU64::new(first));
+    let sums = Mutex::new((Report::default(), began));
+    let worker = || -> Result<()> {
+        while began.elapsed() < duration {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let (events, failure) = run(seed)?;
+            let mut sums = sums.lock().expect("no worker panics");
+            sums.0.seeds += 1;
+            sums.0.events += events;
+            if let Some(text) = failure {
+                sums.0.failures += 1;
+                say(&format!(
+                    "{text}repeat with: sfs_model run {seed} --timeline"
+                ));
+            }
+            if sums.1.elapsed() > PROGRESS {
+                sums.1 = Instant::now();
+                say(&format!(
+                    "{} s: {}",
+                    began.elapsed().as_secs(),
+                    line(&sums.0)
+                ));
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(worker)).collect();
+        let ends = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("no worker panics"));
+        ends.collect::<Result<Vec<()>>>()
+    })?;
+    let report = sums.into_inner().expect("no worker panics").0;
+    let _ = writeln!(std::io::stdout(), "{}", line(&report));
+    Ok(report)
+}
+
+fn line(report: &Report) -> String {
+    let Report {
+        seeds,
+        failures,
+        events,
+    } = report;
+    format!("{seeds} seeds, {events} events, {failures} seeds with findings")
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "search: {text}");
+}
+
+/// Runs a seed. Returns its number of events, and what it printed if it failed.
+fn run(seed: u64) -> Result<(u64, Option<String>)> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = Command::new(program);
+    command
+        .arg("run")
+        .arg(seed.to_string())
+        .stdin(Stdio::null());
+    let output = command.output().context("cannot run this program again")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        return Ok((events(&text), None));
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Ok((
+        events(&text),
+        Some(format!("seed {seed}, {}:\n{text}{errors}", output.status)),
+    ))
+}
+
+/// The number of events in the last line of a run.
+fn events(text: &str) -> u64 {
+    let last = text.lines().last().unwrap_or_default();
+    let words: Vec<&str> = last.split(' ').collect();
+    let events = words.windows(2).find(|pair| pair[1] == "events,");
+    events.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}

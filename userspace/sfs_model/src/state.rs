@@ -1,0 +1,222 @@
+//! The model's state: tasks, CPUs, queues, maps, timers, the clock and what is to happen.
+
+use crate::dsq::Dsq;
+use crate::ffi::{Fields, TaskStruct};
+use crate::maps::Map;
+use rand_chacha::ChaCha8Rng;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::ffi::c_void;
+
+/// A task, by its place in [`State::tasks`].
+pub type TaskId = usize;
+/// A CPU, from 0 on.
+pub type CpuId = usize;
+
+/// The process id of the first task.
+pub const FIRST_PID: i32 = 100;
+
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It sleeps.
+    Asleep,
+    /// It is runnable, and on its way into a queue.
+    Moving,
+    /// In the queue with this number.
+    Queue(u64),
+    /// In the local queue of its CPU.
+    Local,
+    /// On its CPU.
+    Running,
+    /// It has ended.
+    Dead,
+}
+
+/// A task.
+#[derive(Debug)]
+pub struct Task {
+    /// Its fields in the kernel's memory.
+    pub fields: Fields,
+    /// Its place.
+    pub place: Place,
+    /// The CPU whose run queue it is, or was, on.
+    pub cpu: CpuId,
+    /// When it was queued: higher is later.
+    pub queued_as: u64,
+    /// Its place in that queue.
+    pub key: crate::dsq::Key,
+    /// CPU time in ns until it does the next thing.
+    pub left_ns: u64,
+    /// It leaves its CPU to sleep or to end.
+    pub stops: bool,
+    /// Since when it has waited for a CPU; `None` if it does not.
+    pub waits_since: Option<u64>,
+    /// The queue that select_cpu() or enqueue() has named, with flags; `None`: none yet.
+    pub direct: Option<(u64, u64)>,
+    /// How it behaves.
+    pub behaviour: crate::workload::Behaviour,
+    /// What the kernel half keeps of it.
+    pub context: Option<crate::maps::Context>,
+}
+
+/// Faults of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// Kicks do not arrive.
+    pub lost_kicks: bool,
+}
+
+/// A CPU.
+#[derive(Debug, Default)]
+pub struct Cpu {
+    /// What runs; `None`: it idles.
+    pub current: Option<TaskId>,
+    /// Up to when the current task's CPU time has been counted.
+    pub counted_to: u64,
+    /// Its local queue.
+    pub local: VecDeque<TaskId>,
+    /// It has to look for another task.
+    pub resched: bool,
+    /// Since when it idles.
+    pub idle_since: u64,
+    /// Counts tasks that got it, so that late events are recognised.
+    pub turn: u64,
+    /// Tasks that dispatch() has inserted, with queue and flags.
+    pub dispatched: Vec<(TaskId, u64, u64)>,
+}
+
+/// What happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// A CPU's tick.
+    Tick(CpuId),
+    /// The interrupt that makes a CPU look at its run queue.
+    Resched(CpuId),
+    /// A kick arrives, with its flags.
+    Kick(CpuId, u64),
+    /// The task in the CPU's turn with this number has had the CPU time that it wanted.
+    Done(CpuId, u64),
+    /// A task's sleep ends.
+    Wake(TaskId),
+    /// A process is started.
+    Arrival,
+    /// A BPF timer, by its address, in its start with this number.
+    Timer(usize, u64),
+    /// The invariants are checked.
+    Check,
+}
+
+/// A BPF timer.
+#[derive(Debug, Clone, Copy)]
+pub struct Timer {
+    /// Its map.
+    pub map: *mut c_void,
+    /// What it calls.
+    pub callback: *mut c_void,
+    /// Counts its starts: only the last one counts.
+    pub start: u64,
+}
+
+/// A walk through a queue: what it will show, in order.
+#[derive(Debug)]
+pub struct Walk {
+    /// The queue.
+    pub queue: u64,
+    /// Tasks that were there at its beginning, and their places.
+    pub tasks: VecDeque<(TaskId, u64)>,
+    /// Slice and virtual time for the next move.
+    pub next_slice: Option<u64>,
+    /// See `next_slice`.
+    pub next_vtime: Option<u64>,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct State {
+    /// ns since boot.
+    pub now: u64,
+    /// Tasks, also those that have ended.
+    pub tasks: Vec<Task>,
+    /// CPUs.
+    pub cpus: Vec<Cpu>,
+    /// Queues by number.
+    pub queues: BTreeMap<u64, Dsq>,
+    /// Maps by address.
+    pub maps: BTreeMap<usize, Map>,
+    /// Tasks that have not ended.
+    pub live: BTreeSet<TaskId>,
+    /// Timers by address.
+    pub timers: BTreeMap<usize, Timer>,
+    /// Walks through queues that are not over, by number.
+    pub walks: BTreeMap<u64, Walk>,
+    /// What is to happen, by time and order.
+    pub events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// Numbers events, walks and places in queues.
+    pub counter: u64,
+    /// The CPU on which the kernel half runs.
+    pub here: CpuId,
+    /// The task that select_cpu() or enqueue() is called for.
+    pub directs: Option<TaskId>,
+    /// dispatch() runs here.
+    pub in_dispatch: bool,
+    /// The task that runs on idle CPUs.
+    pub swapper: *mut TaskStruct,
+    /// Random numbers of this seed.
+    pub random: ChaCha8Rng,
+    /// Violated invariants.
+    pub findings: Vec<String>,
+    /// Callbacks made.
+    pub callbacks: u64,
+    /// What goes wrong on this machine.
+    pub faults: Faults,
+    /// The last events, with their times, up to the first finding.
+    pub timeline: VecDeque<(u64, Event)>,
+}
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+}
+
+/// Puts a new machine in place of the one before.
+pub fn install(state: State) {
+    STATE.with(|cell| *cell.borrow_mut() = Some(state));
+}
+
+/// Takes the machine away.
+pub fn remove() -> Option<State> {
+    STATE.with(|cell| cell.borrow_mut().take())
+}
+
+/// Works with the machine. Nothing in `work` may call the kernel half, which would come back here.
+pub fn with<T>(work: impl FnOnce(&mut State) -> T) -> T {
+    STATE.with(|cell| work(cell.borrow_mut().as_mut().expect("a machine is installed")))
+}
+
+impl State {
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    /// `event` happens `delay` ns from now.
+    pub fn after(&mut self, delay: u64, event: Event) {
+        let number = self.number();
+        self.events.push(Reverse((self.now + delay, number, event)));
+    }
+
+    /// Returns whether a task may run on a CPU.
+    pub fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
+        // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
+        let word = unsafe { *self.tasks[task].fields.cpus.add(cpu / 64) };
+        word >> (cpu % 64) & 1 == 1
+    }
+
+    /// A violated invariant.
+    pub fn finding(&mut self, text: String) {
+        let ms = self.now as f64 / 1e6;
+        self.findings.push(format!("{ms:.3} ms: {text}"));
+    }
+}
