@@ -34,6 +34,9 @@ const SECONDS: &str = "34";
 /// Exit status of timeout when the time is over.
 const TIME_IS_OVER: i32 = 124;
 
+/// What the loader says of the third ejection, as in docs/runbook.md.
+const LAST: &str = "the service stays stopped";
+
 /// Starts the service after raising RCU's limit: RCU sees the same stall after 21 s and ends the
 /// scheduler itself ("RCU CPU stall detected!", status 4), and the watchdog is under test here. A
 /// grace period keeps the limit with which it began, so that has to end before the stall.
@@ -79,5 +82,16 @@ fn third_stall_is_the_last() -> Result<()> {
     start_without_rcu()?;
     stall()?;
     await_failure(20, "7")?;
-    expect_journal("stays stopped")
+    expect_journal(LAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runbook_has_the_message() {
+        // Its test compares it with the loader.
+        assert!(include_str!("../../../../docs/runbook.md").contains(LAST));
+    }
 }
