@@ -3,6 +3,7 @@
 
 use crate::state::TaskId;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// A queue.
 #[derive(Debug, Default)]
@@ -42,6 +43,17 @@ impl Dsq {
     /// Takes the task at `key` out. Returns whether there was one.
     pub fn remove(&mut self, key: Key) -> bool {
         self.tasks.remove(&key).is_some()
+    }
+
+    /// The task behind the place `key`, or the first; in reverse, the one before it, or the last.
+    pub fn beside(&self, key: Option<Key>, reverse: bool) -> Option<(Key, TaskId)> {
+        let from = key.map_or(Bound::Unbounded, Bound::Excluded);
+        let found = if reverse {
+            self.tasks.range((Bound::Unbounded, from)).next_back()
+        } else {
+            self.tasks.range((from, Bound::Unbounded)).next()
+        };
+        found.map(|(&key, &task)| (key, task))
     }
 
     /// The tasks in order.

@@ -354,33 +354,28 @@ fn take_out(s: &mut State, task: TaskId, queue: u64) {
 
 #[no_mangle]
 unsafe extern "C" fn bpf_iter_scx_dsq_new(walk: *mut u64, queue: u64, flags: u64) -> i32 {
-    let (number, result) = with(|s| {
-        let Some(dsq) = s.queues.get(&queue) else {
-            return (0, ENOENT as i32);
-        };
-        let mut tasks: Vec<_> = dsq
-            .iter()
-            .map(|task| (task, s.tasks[task].queued_as))
-            .collect();
-        if flags & REVERSE != 0 {
-            tasks.reverse();
-        }
+    let number = with(|s| {
         let number = s.number();
-        let tasks = tasks.into();
-        s.walks.insert(
-            number,
-            Walk {
+        if s.queues.contains_key(&queue) {
+            let walk = Walk {
                 queue,
-                tasks,
+                began: number,
+                reverse: flags & REVERSE != 0,
+                at: None,
                 next_slice: None,
                 next_vtime: None,
-            },
-        );
-        (number, 0)
+            };
+            s.walks.insert(number, walk);
+        }
+        number
     });
     // SAFETY: the iterator is memory of the kernel half.
     unsafe { *walk = number };
-    result
+    if with(|s| s.walks.contains_key(&number)) {
+        0
+    } else {
+        ENOENT as i32
+    }
 }
 
 #[no_mangle]
@@ -391,10 +386,13 @@ unsafe extern "C" fn bpf_iter_scx_dsq_next(walk: *mut u64) -> *mut TaskStruct {
         let Some(walk) = s.walks.get_mut(&number) else {
             return ptr::null_mut();
         };
-        while let Some((task, queued_as)) = walk.tasks.pop_front() {
-            let found = &s.tasks[task];
-            if found.place == Place::Queue(walk.queue) && found.queued_as == queued_as {
-                return found.fields.task;
+        let Some(dsq) = s.queues.get(&walk.queue) else {
+            return ptr::null_mut();
+        };
+        while let Some((key, task)) = dsq.beside(walk.at, walk.reverse) {
+            walk.at = Some(key);
+            if s.tasks[task].queued_as <= walk.began {
+                return s.tasks[task].fields.task;
             }
         }
         ptr::null_mut()

@@ -2,10 +2,10 @@
 
 use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
 use crate::maps::Map;
-use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
+use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
 use crate::state::{install, remove, with, Cpu, Event, Place, State, Task, TaskId, FIRST_PID};
-use crate::workload::{between, Behaviour, Then, Workload};
+use crate::workload::{between, exponential, Behaviour, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
@@ -181,6 +181,9 @@ impl Machine {
             }
             s.after(1_000_000, Event::Arrival);
             s.after(CHECK_NS, Event::Check);
+            if self.workload.changes_ns > 0 {
+                s.after(self.workload.changes_ns, Event::Change);
+            }
         });
     }
 
@@ -210,6 +213,7 @@ impl Machine {
                 left_ns: behaviour.next_turn(&mut s.random),
                 stops: false,
                 waits_since: None,
+                allowed_since: s.now,
                 direct: None,
                 behaviour,
                 context: None,
@@ -253,6 +257,7 @@ impl Machine {
                 Event::Arrival => 5 << 32,
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
+                Event::Change => 8 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -275,6 +280,7 @@ impl Machine {
             Event::Done(cpu, turn) => self.done(cpu, turn),
             Event::Wake(task) => self.wake(task),
             Event::Arrival => self.arrive(),
+            Event::Change => self.change(),
             Event::Timer(timer, start) => fire(timer, start),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
@@ -326,7 +332,7 @@ impl Machine {
     /// A process is forked.
     fn arrive(&mut self) {
         let (behaviour, cpu) = with(|s| {
-            let delay = crate::workload::exponential(&mut s.random, self.workload.arrivals_ns);
+            let delay = exponential(&mut s.random, self.workload.arrivals_ns);
             let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
             s.here = cpu;
             s.after(delay, Event::Arrival);
@@ -335,6 +341,27 @@ impl Machine {
         let task = self.add_task(behaviour, false);
         self.init_task(task, true);
         wake_up(cpu, task, true);
+    }
+
+    /// Somebody changes a task, wherever it is.
+    fn change(&self) {
+        let chosen = with(|s| {
+            let delay = exponential(&mut s.random, self.workload.changes_ns);
+            s.after(delay, Event::Change);
+            s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            let last = (s.live.len() as u64).checked_sub(1)?;
+            let task = between(&mut s.random, 0, last) as usize;
+            let task = *s.live.iter().nth(task)?;
+            let value = between(&mut s.random, 0, u64::MAX - 1);
+            Some((s.here, task, value))
+        });
+        let Some((cpu, task, value)) = chosen else {
+            return;
+        };
+        change(cpu, task, |s| match value % 2 {
+            0 => set_weight(s, task, value / 2),
+            _ => set_cpus(s, task, value / 2),
+        });
     }
 
     /// The invariants.
@@ -371,6 +398,7 @@ impl Machine {
             if !s.may_run(task, cpu) {
                 continue;
             }
+            let since = since.max(s.tasks[task].allowed_since);
             let both = s.now - since.max(s.cpus[cpu].idle_since);
             if both > self.idle_limit() {
                 let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
@@ -386,6 +414,46 @@ impl Machine {
     /// A tick, and the time until the next check.
     fn idle_limit(&self) -> u64 {
         self.workload.tick_ns.max(4_000_000) + self.check_ns
+    }
+}
+
+/// A weight from 1 to 10000, more often a low or a high one.
+fn set_weight(s: &mut State, task: TaskId, value: u64) {
+    let weight = [1, 3, 100, 100, 1_000, 10_000][value as usize % 6];
+    // SAFETY: the task's memory lives as long as the machine.
+    unsafe { *s.tasks[task].fields.weight = weight };
+}
+
+/// One CPU, all, or some. A task that runs keeps its CPU among them; one that waits goes with
+/// its run queue.
+fn set_cpus(s: &mut State, task: TaskId, value: u64) {
+    let (count, fields) = (s.cpus.len(), s.tasks[task].fields);
+    let keep = if s.tasks[task].place == Place::Running {
+        s.tasks[task].cpu
+    } else {
+        (value >> 8) as usize % count
+    };
+    let allowed = |cpu: usize| match value % 3 {
+        0 => cpu == keep,
+        1 => true,
+        _ => cpu == keep || value.rotate_right(cpu as u32) & 1 == 1,
+    };
+    let mut cpus = 0;
+    // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
+    unsafe {
+        for word in 0..count.div_ceil(64) {
+            *fields.cpus.add(word) = 0;
+        }
+        for cpu in (0..count).filter(|&cpu| allowed(cpu)) {
+            *fields.cpus.add(cpu / 64) |= 1 << (cpu % 64);
+            cpus += 1;
+        }
+        *fields.nr_cpus = cpus;
+    }
+    s.tasks[task].allowed_since = s.now;
+    let here = s.tasks[task].cpu;
+    if !s.may_run(task, here) {
+        s.tasks[task].cpu = keep;
     }
 }
 

@@ -35,6 +35,8 @@ const SLICE_INF: u64 = u64::MAX;
 const QUEUED: u32 = 1;
 /// SCX_DEQ_SLEEP.
 const DEQ_SLEEP: u64 = 1;
+/// DEQUEUE_SAVE.
+const DEQ_SAVE: u64 = 2;
 /// TASK_INTERRUPTIBLE and TASK_DEAD.
 const SLEEPS: u32 = 1;
 const DEAD: u32 = 0x80;
@@ -248,6 +250,50 @@ pub fn tick(cpu: CpuId) {
 fn slice(s: &State, task: TaskId) -> u64 {
     // SAFETY: the task's memory lives as long as the machine.
     unsafe { *s.tasks[task].fields.slice }
+}
+
+/// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
+/// leaves its queue and comes back; where it runs, it stops and goes on.
+pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
+    let place = with(|s| s.tasks[task].place);
+    if matches!(place, Place::Asleep | Place::Dead) {
+        return with(set);
+    }
+    with(|s| leave_queue(s, task, place));
+    if place == Place::Running {
+        with(|s| update_curr(s, s.tasks[task].cpu));
+        // SAFETY: the task is one of the machine's.
+        call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, false) });
+    }
+    // SAFETY: the task is one of the machine's.
+    call(cpu, task, |p| unsafe { ffi::sfs_quiescent(p, DEQ_SAVE) });
+    with(set);
+    // SAFETY: the same.
+    call(cpu, task, |p| unsafe { ffi::sfs_runnable(p, 0) });
+    if place == Place::Running {
+        // SAFETY: the same.
+        return call(cpu, task, |p| unsafe { ffi::sfs_running(p) });
+    }
+    do_enqueue_task(cpu, task, 0);
+}
+
+/// dispatch_dequeue(): a task that does not run leaves its queue.
+fn leave_queue(s: &mut State, task: TaskId, place: Place) {
+    let (cpu, key) = (s.tasks[task].cpu, s.tasks[task].key);
+    let there = match place {
+        Place::Running => return,
+        Place::Local => {
+            let before = s.cpus[cpu].local.len();
+            s.cpus[cpu].local.retain(|&other| other != task);
+            s.cpus[cpu].local.len() < before
+        }
+        Place::Queue(queue) => s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key)),
+        Place::Moving | Place::Asleep | Place::Dead => false,
+    };
+    if !there {
+        s.finding(format!("task {task} is not where it waits, {place:x?}"));
+    }
+    s.tasks[task].place = Place::Moving;
 }
 
 /// sys_sched_yield(): yield_task_scx(), then schedule().

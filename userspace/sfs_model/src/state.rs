@@ -53,6 +53,8 @@ pub struct Task {
     pub stops: bool,
     /// Since when it has waited for a CPU; `None` if it does not.
     pub waits_since: Option<u64>,
+    /// Since when it may run where it may run now.
+    pub allowed_since: u64,
     /// The queue that select_cpu() or enqueue() has named, with flags; `None`: none yet.
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
@@ -102,6 +104,8 @@ pub enum Event {
     Wake(TaskId),
     /// A process is started.
     Arrival,
+    /// Somebody changes the nice value or the affinity of a task.
+    Change,
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
     /// The invariants are checked.
@@ -124,8 +128,12 @@ pub struct Timer {
 pub struct Walk {
     /// The queue.
     pub queue: u64,
-    /// Tasks that were there at its beginning, and their places.
-    pub tasks: VecDeque<(TaskId, u64)>,
+    /// Tasks that were queued later than this are not shown.
+    pub began: u64,
+    /// From the end to the front.
+    pub reverse: bool,
+    /// The place of the task that was shown last.
+    pub at: Option<crate::dsq::Key>,
     /// Slice and virtual time for the next move.
     pub next_slice: Option<u64>,
     /// See `next_slice`.

@@ -110,6 +110,8 @@ pub struct Workload {
     pub function_ns: u64,
     /// One task of so many may run on one CPU only.
     pub pinned_of: u64,
+    /// Mean time between changes of a nice value or an affinity, ns; 0: none.
+    pub changes_ns: u64,
 }
 
 impl Workload {
@@ -135,6 +137,7 @@ impl Workload {
             arrivals_ns: (function_ns * 100 / load / cpus as u64).max(US),
             function_ns,
             pinned_of: between(random, 1, 20),
+            changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
         }
     }
 
