@@ -1,6 +1,8 @@
 //! `sfs_release fresh`: the README's commands on bare machines.
 
 mod archive;
+#[cfg(test)]
+mod boot_tests;
 mod machine;
 mod plan;
 mod steps;
