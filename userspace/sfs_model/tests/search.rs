@@ -63,7 +63,7 @@ fn lost_kicks_are_found() {
 
 #[test]
 fn a_search_counts() {
-    let output = model(&["search", "--seconds", "2", "--seed", "5", "--jobs", "2"]);
+    let output = model(&["search", "--seconds", "1", "--seed", "5", "--jobs", "2"]);
     let text = text(&output);
     assert!(output.status.success(), "{text}");
     let line = text.lines().last().unwrap_or_default();
