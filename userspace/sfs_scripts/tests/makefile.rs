@@ -8,13 +8,14 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 20] = [
+const TARGETS: [&str; 22] = [
     "build",
     "demo",
     "test",
     "test-unit",
     "test-vm",
     "test-fresh",
+    "test-service",
     "test-full",
     "matrix",
     "overhead",
@@ -25,6 +26,7 @@ const TARGETS: [&str; 20] = [
     "parity",
     "paper",
     "platforms",
+    "simulate",
     "microbench",
     "lint",
     "audit",
