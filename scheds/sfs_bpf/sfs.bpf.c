@@ -206,7 +206,9 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
  * preempted it gives the CPU back. Not if more tasks wait that go before @p: the kernel picks
  * from the local queue before it calls dispatch(), so @p would run for an instant between
  * each two of them, or until the next tick. Not if another CPU is idle, since it would not
- * look there, nor if a whole FAIR turn comes first. @p then waits first in line for any CPU.
+ * look there, nor if a whole FAIR turn comes first. Not if a pinned task has preempted @p: it may
+ * run for several turns, and cannot go to a CPU that becomes idle meanwhile (turn_is_over()). @p
+ * then waits first in line for any CPU.
  */
 static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *tctx, u64 now)
 {
@@ -216,7 +218,7 @@ static bool resumes_at_once(const struct task_struct *p, const struct task_ctx *
 	if (is_short_turn(tctx))
 		return true;
 	return cctx && !cctx->next_turn_is_due && !functions_come_second(cpu, now) &&
-	       !may_run_elsewhere(p);
+	       (pinned_cpu(p) >= 0 || (!cctx->nr_first && !may_run_elsewhere(p)));
 }
 
 /* ------------------------------------------------------------------ wake-up */
