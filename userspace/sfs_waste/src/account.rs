@@ -41,6 +41,8 @@ pub struct Event {
     pub switch: Option<(usize, i32)>,
     /// Whether that thread is a real-time task.
     pub real_time: bool,
+    /// The CPU on which a softirq ends, and the softirq's length in ns.
+    pub softirq: Option<(usize, u64)>,
 }
 
 /// Accumulates the wasted time.

@@ -30,8 +30,8 @@ pub enum Kind {
 pub struct Wait {
     /// The start, on the events' clock.
     pub from_ns: u64,
-    /// The length, minus the shortest time for which real-time tasks had one of
-    /// its CPUs.
+    /// The length, minus the shortest time for which real-time tasks and
+    /// softirqs had one of its CPUs.
     pub length_ns: u64,
     /// The waiting thread.
     pub thread: i32,
@@ -72,6 +72,8 @@ struct Cpu {
     runs: Option<Run>,
     /// Earlier threads, and until when each ran.
     had: Vec<(Run, u64)>,
+    /// Start and end of each softirq.
+    softirqs: Vec<(u64, u64)>,
 }
 
 /// A thread on a CPU.
@@ -84,25 +86,39 @@ struct Run {
 }
 
 impl Cpu {
-    /// The run times from `from` until `now`, last first.
-    fn runs_since(&self, from: u64, now: u64) -> impl Iterator<Item = (Run, u64)> + '_ {
+    /// The threads that had it from `from` until `now`, last first, with start
+    /// and end.
+    fn runs_since(&self, from: u64, now: u64) -> impl Iterator<Item = (Run, u64, u64)> + '_ {
         let running = self.runs.iter().map(move |run| (run, now));
         let had = self.had.iter().rev().map(|(run, end)| (run, *end));
         let runs = running.chain(had).take_while(move |(_, end)| *end > from);
-        runs.map(move |(run, end)| (*run, end - run.since.max(from)))
+        runs.map(move |(run, end)| (*run, run.since.max(from), end))
     }
 
-    /// The time that real-time tasks had it from `from` on, in ns.
-    fn real_time_since(&self, from: u64, now: u64) -> u64 {
-        let runs = self.runs_since(from, now).filter(|(run, _)| run.real_time);
-        runs.map(|(_, length)| length).sum()
+    /// The time for which real-time tasks, and softirqs in other tasks, had it
+    /// from `from` on, in ns.
+    fn taken_since(&self, from: u64, now: u64) -> u64 {
+        let runs = self.runs_since(from, now);
+        runs.map(|(run, from, to)| match run.real_time {
+            true => to - from,
+            false => self.softirqs_between(from, to),
+        })
+        .sum()
+    }
+
+    /// The time of softirqs from `from` until `to`, in ns.
+    fn softirqs_between(&self, from: u64, to: u64) -> u64 {
+        let softirqs = self.softirqs.iter().rev();
+        let softirqs = softirqs.take_while(|(_, end)| *end > from);
+        let part = |(start, end): &(u64, u64)| to.min(*end).saturating_sub(from.max(*start));
+        softirqs.map(part).sum()
     }
 
     /// The threads that had it from `from` on, with total times, longest first.
     fn had_since(&self, from: u64, now: u64) -> Vec<(i32, u64)> {
         let mut lengths = HashMap::new();
-        for (run, length) in self.runs_since(from, now) {
-            *lengths.entry(run.thread).or_default() += length;
+        for (run, from, to) in self.runs_since(from, now) {
+            *lengths.entry(run.thread).or_default() += to - from;
         }
         let mut lengths: Vec<_> = lengths.into_iter().collect();
         lengths.sort_by_key(|&(thread, length)| (Reverse(length), thread));
@@ -115,6 +131,9 @@ impl Waits {
     pub fn add(&mut self, event: &Event, now: u64) {
         if let Some((cpu, thread)) = event.switch {
             self.switch(cpu, thread, event.real_time, now);
+        }
+        if let Some((cpu, length_ns)) = event.softirq {
+            self.cpu(cpu).softirqs.push((now - length_ns.min(now), now));
         }
         match &event.waits {
             Some(waiter) if waiter.cpus == Cpus::default() => self.end(waiter.thread, None, now),
@@ -146,10 +165,15 @@ impl Waits {
         }
     }
 
-    fn switch(&mut self, cpu: usize, thread: i32, real_time: bool, now: u64) {
+    fn cpu(&mut self, cpu: usize) -> &mut Cpu {
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, Cpu::default);
         }
+        &mut self.cpus[cpu]
+    }
+
+    fn switch(&mut self, cpu: usize, thread: i32, real_time: bool, now: u64) {
+        self.cpu(cpu);
         self.end(thread, Some(cpu), now);
         let run = Run {
             thread,
@@ -176,7 +200,7 @@ impl Waits {
         }
         let cpus = self.cpus.iter().enumerate();
         let taken = cpus.filter(|(cpu, _)| may_use(&waiter.cpus, *cpu));
-        let taken = taken.map(|(_, cpu)| cpu.real_time_since(from_ns, now));
+        let taken = taken.map(|(_, cpu)| cpu.taken_since(from_ns, now));
         let length_ns = length_ns - taken.min().unwrap_or(0).min(length_ns);
         if length_ns >= KEPT_NS {
             self.waits.push(Wait {
@@ -324,6 +348,31 @@ mod tests {
             switch(9 * MS, 1, 0),
         ];
         assert_eq!(waits(&confined), []);
+    }
+
+    #[test]
+    fn softirqs_on_all_of_its_cpus_do_not_count() {
+        let softirq = |at_ns, cpu, length_ns| Event {
+            at_ns,
+            softirq: Some((cpu, length_ns)),
+            ..Event::default()
+        };
+        let events = |cpus| {
+            [
+                switch(0, 0, 7),
+                switch(0, 1, 9),
+                woken(2 * MS, 8, cpus),
+                softirq(12 * MS, 0, 11 * MS),
+                softirq(12 * MS, 1, 3 * MS),
+                switch(13 * MS, 0, 8),
+            ]
+        };
+        assert_eq!(waits(&events(BOTH)), [(8, 8 * MS, Kind::Other)]);
+        assert_eq!(
+            waits(&events([1, 0, 0, 0])),
+            [(8, MS, Kind::Other)],
+            "from 2 to 12 ms the only CPU had a softirq"
+        );
     }
 
     #[test]

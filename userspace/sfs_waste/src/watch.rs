@@ -120,10 +120,12 @@ fn event_of(bytes: &[u8]) -> Option<Event> {
         woken: event.flags & WOKEN != 0,
     });
     let switch = (event.runs != NONE).then_some((event.cpu as usize, event.runs));
+    let softirq = (event.softirq_ns > 0).then_some((event.cpu as usize, event.softirq_ns));
     Some(Event {
         at_ns: event.at_ns,
         waits,
         switch,
         real_time: event.flags & REAL_TIME != 0,
+        softirq,
     })
 }

@@ -17,6 +17,8 @@ enum sfs_waste_consts {
 	 * it. */
 	SFS_WASTE_CPU_WORDS = 4,
 	SFS_WASTE_COMM_LEN = 16,
+	/* Shorter softirqs are not reported, in ns. */
+	SFS_WASTE_SOFTIRQ_NS = 1000000,
 	/* No thread, or unknown. */
 	SFS_WASTE_NONE = -1,
 };
@@ -28,9 +30,11 @@ enum sfs_waste_flags {
 	SFS_WASTE_WOKEN = 4,     /* `waits` has been woken up */
 };
 
-/* A context switch, a wake-up, or a change of control group, of CPUs or of class. */
+/* A context switch, a wake-up, a change of control group, of CPUs or of class, or the end of a
+ * softirq. */
 struct sfs_waste_event {
 	u64 at_ns;                     /* CLOCK_MONOTONIC */
+	u64 softirq_ns;                /* length of the softirq that ends on `cpu`, if not 0 */
 	u64 cpus[SFS_WASTE_CPU_WORDS]; /* CPUs that the task `waits` may use; none: it no
 					 * longer waits, as far as is known */
 	s32 waits;                     /* the thread that begins to wait for a CPU, or NONE */
