@@ -61,6 +61,23 @@ struct Row<'a> {
     /// locks of the shared queues: their rate stays at that of four CPUs, while
     /// EEVDF, which has a queue per CPU, gets faster.
     least: [f64; 3],
+    /// A higher rate of EEVDF's, a second, does not raise the gate.
+    usual: f64,
+}
+
+/// EEVDF has much the same rate on all perturbed machines.
+const STEADY: f64 = f64::INFINITY;
+
+/// EEVDF's rates of yields on 4 and 8 CPUs are 284,000 to 785,000 a second, by chance: a task that
+/// yields may be picked again. Those of scx_sfs are 130,000 to 169,000.
+const USUAL_YIELDS: f64 = 450_000.0;
+
+/// EEVDF's rates of messages are 86,000 to 152,000 a second.
+const USUAL_MESSAGES: f64 = 105_000.0;
+
+/// Returns `ours` as a fraction of EEVDF's rate `base`, or of `usual` if that is less.
+fn part_of(ours: f64, base: f64, usual: f64) -> f64 {
+    ours / base.min(usual)
 }
 
 fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
@@ -72,21 +89,25 @@ fn handoffs_keep_their_rate(bench: &Bench) -> Result<()> {
                 what: "pair with sockets",
                 start: &|| kinds::socket_pairs(1),
                 least: [0.55, 0.75, 0.7],
+                usual: STEADY,
             },
             Row {
                 what: "pairs with sockets",
                 start: &|| kinds::socket_pairs(all),
                 least: [0.55, 0.68, 0.6],
+                usual: STEADY,
             },
             Row {
                 what: "pairs with futexes",
                 start: &|| kinds::futex_pairs(all),
                 least: [0.6, 0.5, 0.5],
+                usual: STEADY,
             },
             Row {
                 what: "pairs with eventfds",
                 start: &|| kinds::eventfd_pairs(all),
                 least: [0.63, 0.55, 0.52],
+                usual: STEADY,
             },
         ],
     )
@@ -107,7 +128,7 @@ fn messages_keep_their_rate(bench: &Bench) -> Result<()> {
         let scheduler = bench.load(options)?;
         let ours = rate()?;
         scheduler.finish()?;
-        let part = ours / base;
+        let part = part_of(ours, base, USUAL_MESSAGES);
         bench.say(format_args!(
             "messages: EEVDF {base:.0} a second, scx_sfs {options} {ours:.0}, {part:.2} (at least {least})"
         ));
@@ -125,16 +146,19 @@ fn yields_keep_their_rate(bench: &Bench) -> Result<()> {
                 what: "that yield",
                 start: &|| kinds::yielders(2 * all),
                 least: [0.4, 0.2, 0.2],
+                usual: USUAL_YIELDS,
             },
             Row {
                 what: "of different nice values that yield",
                 start: &|| kinds::nice_yielders(20),
                 least: [0.45, 0.26, 0.13],
+                usual: USUAL_YIELDS,
             },
             Row {
                 what: "with a semaphore",
                 start: &|| kinds::posters(2 * all),
                 least: [0.4, 0.3, 0.28],
+                usual: USUAL_YIELDS,
             },
         ],
     )
@@ -148,6 +172,7 @@ fn naps_keep_their_rate(bench: &Bench) -> Result<()> {
             what: "that nap",
             start: &|| kinds::nappers(4 * all),
             least: [0.85, 0.58, 0.45],
+            usual: STEADY,
         }],
     )
 }
@@ -161,11 +186,13 @@ fn streams_keep_their_rate(bench: &Bench) -> Result<()> {
                 what: "with four readers each",
                 start: &|| kinds::streams(all),
                 least: [0.78, 0.7, 0.4],
+                usual: STEADY,
             },
             Row {
                 what: "copied",
                 start: &|| kinds::copied_streams(all),
                 least: [0.88, 0.75, 0.7],
+                usual: STEADY,
             },
         ],
     )
@@ -180,11 +207,13 @@ fn births_keep_their_rate(bench: &Bench) -> Result<()> {
                 what: "that start threads",
                 start: &|| kinds::joiners(all),
                 least: [0.75, 0.75, 0.75],
+                usual: STEADY,
             },
             Row {
                 what: "that start others by vfork",
                 start: &|| kinds::vforkers(all),
                 least: [0.78, 0.67, 0.67],
+                usual: STEADY,
             },
         ],
     )
@@ -199,16 +228,19 @@ fn changes_keep_their_rate(bench: &Bench) -> Result<()> {
                 what: "from CPU to CPU",
                 start: &|| kinds::wanderers(all, all),
                 least: [0.88, 0.64, 0.64],
+                usual: STEADY,
             },
             Row {
                 what: "that stop and continue others",
                 start: &|| kinds::stoppers(all),
                 least: [0.44, 0.6, 0.6],
+                usual: STEADY,
             },
             Row {
                 what: "that wakes up one on each CPU",
                 start: &|| kinds::pinned_wakers(1, all),
                 least: [0.6, 0.65, 0.65],
+                usual: STEADY,
             },
         ],
     )
@@ -237,8 +269,9 @@ fn keep_rate(bench: &Bench, rows: &[Row]) -> Result<()> {
     let scheduler = bench.load("")?;
     let ours = rates().collect::<Result<Vec<_>>>()?;
     let mut slow = Vec::new();
-    for ((base, ours), Row { what, least, .. }) in base.iter().zip(&ours).zip(rows) {
-        let (part, least) = (ours / base, least[size_of(bench)]);
+    for ((base, ours), row) in base.iter().zip(&ours).zip(rows) {
+        let Row { what, usual, .. } = row;
+        let (part, least) = (part_of(*ours, *base, *usual), row.least[size_of(bench)]);
         bench.say(format_args!(
             "{what}: EEVDF {base:.0} a second, scx_sfs {ours:.0}, {part:.2} (at least {least})"
         ));
