@@ -56,15 +56,15 @@ impl Outcome {
     }
 }
 
-/// Plays `plan` against an honest tenant, under scx_sfs with `options`, or under the kernel's
-/// own scheduler if these are "eevdf".
+/// Plays `plan`, with at least as many tasks as CPUs, against an honest tenant, under scx_sfs with
+/// `options`, or under the kernel's own scheduler if these are "eevdf".
 ///
 /// # Errors
 ///
 /// The scheduler does not load, or fails; or a process cannot be forked.
 pub fn play(bench: &Bench, plan: &str, options: &str) -> Result<Outcome> {
     let arena = Arena::open(bench, options)?;
-    let outcome = arena.play(&plan.parse()?, USUAL)?;
+    let outcome = arena.play(&plan.parse::<Plan>()?.at_least(bench.cpus()), USUAL)?;
     arena.close()?;
     Ok(outcome)
 }

@@ -174,6 +174,18 @@ impl FromStr for Plan {
     }
 }
 
+impl Plan {
+    /// Returns the plan with at least `cpus` tasks in each part. With fewer, a
+    /// tenant could not use its half of a large machine.
+    #[must_use]
+    pub fn at_least(mut self, cpus: usize) -> Self {
+        for part in &mut self.0 {
+            part.tasks = part.tasks.max(cpus);
+        }
+        self
+    }
+}
+
 /// Limit of processes that `multiply` makes of each task.
 const MOST_CHILDREN: u64 = 16;
 
