@@ -175,13 +175,15 @@ fn threads_share_one_credit(bench: &Bench) -> Result<()> {
 }
 
 fn threads_below_s_keep_the_credit(bench: &Bench) -> Result<()> {
+    // The start of a thread costs CPU time too.
+    let number = bench.cpus().min(8);
     let scheduler = bench.load("--slice-us 60000")?;
-    threads(bench.cpus(), ms(40) / bench.cpus() as u32)?.wait()?;
+    threads(number, ms(40) / number as u32)?.wait()?;
     let stats = scheduler.stats()?;
     ensure!(stats.demotions == 0, "it was demoted");
     ensure!(stats.completions_in_credit == 1, "{stats:?}");
     ensure!(
-        stats.filter_starts > bench.cpus() as u64,
+        stats.filter_starts > number as u64,
         "the threads did not run in FILTER: {} starts",
         stats.filter_starts
     );

@@ -5,6 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{bail, ensure, Context, Result};
@@ -25,11 +26,12 @@ const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 /// In the loader's log on kernels before 6.17, which do not report quotas to a scheduler.
 pub const NOT_TOLD: &str = "does not tell a scheduler of cpu.max";
 
-/// Time limit of loading, which takes about a second on an idle emulated machine and several on
-/// a busy one.
+/// Time limit of loading and of unloading on up to 8 CPUs. Loading takes about a second on an idle
+/// emulated machine. Busy emulated CPUs share one host thread, so that it takes longer the more
+/// of them there are.
 const LOAD_LIMIT: Duration = Duration::from_secs(30);
 
-/// Time limit of unloading, and of an answer to a request for statistics.
+/// Time limit of an answer to a request for statistics.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A running scx_sfs. Dropping it kills the loader.
@@ -84,13 +86,14 @@ impl Scheduler {
 
     fn wait_until_enabled(&mut self) -> Result<()> {
         let mut ended = None;
-        let done = wait_until(LOAD_LIMIT, || {
+        let limit = load_limit();
+        let done = wait_until(limit, || {
             ended = self.loader.try_wait().ok().flatten();
             ended.is_some() || state() == "enabled"
         });
         match ended {
             Some(status) => bail!("scx_sfs ended ({status}): {}", self.log()),
-            None if !done => bail!("scx_sfs is not loaded after {LOAD_LIMIT:?}: {}", self.log()),
+            None if !done => bail!("scx_sfs is not loaded after {limit:?}: {}", self.log()),
             None => Ok(()),
         }
     }
@@ -148,7 +151,7 @@ impl Scheduler {
     /// The loader does not end, or the kernel keeps the scheduler.
     pub fn wait_for_end(mut self) -> Result<(ExitStatus, String)> {
         self.note_span();
-        let ended = wait_until(ANSWER_LIMIT, || !self.is_alive());
+        let ended = wait_until(load_limit(), || !self.is_alive());
         ensure!(ended, "scx_sfs does not end: {}", self.log());
         let status = self.loader.wait()?;
         wait_until_disabled()?;
@@ -290,13 +293,19 @@ pub fn enable_seq() -> u64 {
         .unwrap_or(0)
 }
 
+/// Returns [`LOAD_LIMIT`] for this machine.
+fn load_limit() -> Duration {
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    LOAD_LIMIT * cpus.div_ceil(8) as u32
+}
+
 /// Waits until no scheduler is loaded.
 ///
 /// # Errors
 ///
 /// A scheduler stays loaded.
 pub fn wait_until_disabled() -> Result<()> {
-    let done = wait_until(ANSWER_LIMIT, || state() == "disabled");
+    let done = wait_until(load_limit(), || state() == "disabled");
     ensure!(done, "the scheduler {} stays: {}", ops(), state());
     Ok(())
 }
