@@ -9,25 +9,38 @@
 /* A quota of this or more, in us, means no limit: the kernel passes ~0 for "max". */
 #define UNLIMITED_US (1ULL << 44)
 
-/* Give group @id the limit of @quota_us in each @period_us. */
-static void set_limit(u64 id, struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
+/* Start the timer that releases throttled groups. It goes on by itself while a group has a quota. */
+static void start_release_timer(void)
 {
-	bool was_limited = g->quota_ns, limited = period_us && quota_us < UNLIMITED_US;
 	u32 zero = 0;
 	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	if (t)
+		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
+}
+
+/*
+ * Give the group the limit of @quota_us in each @period_us. Only the first quota of the machine
+ * starts the timer: a start puts off its next run, so frequent changes of quotas would keep all
+ * throttled groups waiting. The timer stops only when it sees no quota. If it looks just before
+ * the first one is counted, the start here comes later.
+ */
+static void set_limit(struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
+{
+	bool limited = period_us && quota_us < UNLIMITED_US, was_limited;
 
 	g->period_ns = period_us * 1000;
 	g->burst_ns = burst_us < UNLIMITED_US ? burst_us * 1000 : 0;
 	g->period_start = clock_now();
 	g->used_ns = 0;
-	g->quota_ns = limited ? quota_us * 1000 : 0;
-	if (limited && !was_limited)
-		__sync_fetch_and_add(&nr_limited, 1);
-	else if (!limited && was_limited)
-		__sync_fetch_and_sub(&nr_limited, 1);
+	was_limited = __sync_lock_test_and_set(&g->quota_ns, limited ? quota_us * 1000 : 0);
 	__sync_fetch_and_add(&limits_generation, 1);
-	if (t)
-		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
+	if (limited && !was_limited) {
+		if (!__sync_fetch_and_add(&nr_limited, 1))
+			start_release_timer();
+	} else if (!limited && was_limited) {
+		__sync_fetch_and_sub(&nr_limited, 1);
+	}
 }
 
 /* Return the id of the nearest group above @cgrp that is in `groups`; 0: none. */
@@ -125,7 +138,7 @@ static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 		return err == -E2BIG ? -ENOSPC : err;
 	g = lookup_group(id);
 	if (g && bpf_core_field_exists(args->bw_period_us) && args->bw_quota_us < UNLIMITED_US)
-		set_limit(id, g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+		set_limit(g, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 	return 0;
 }
 

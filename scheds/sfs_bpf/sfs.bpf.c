@@ -1154,7 +1154,7 @@ void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us
 	struct group *g = lookup_group(cgroup_id_of(cgrp));
 
 	if (g)
-		set_limit(cgroup_id_of(cgrp), g, period_us, quota_us, burst_us);
+		set_limit(g, period_us, quota_us, burst_us);
 }
 
 /* ------------------------------------------------------------ mode switching */

@@ -55,6 +55,11 @@ pub const CASES: &[Case] = &[
         run: quotas::quotas_of_hundreds_of_groups,
     },
     Case {
+        name: "changed_quotas_hold_up_nobody",
+        about: "a group gets its quota while another group's quota changes every millisecond",
+        run: quotas::changed_quotas_hold_up_nobody,
+    },
+    Case {
         name: "quotas_are_kept_or_nothing_is_loaded",
         about: "a quota older than the scheduler is kept; on kernels that report no quotas the loader refuses",
         run: quotas::quotas_are_kept_or_nothing_is_loaded,

@@ -80,6 +80,30 @@ pub(super) fn quota_holds_at_any_depth(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+/// A tenant may change the quotas of groups below its own as often as it likes. If each change
+/// restarted the timer that releases groups, it would never run.
+pub(super) fn changed_quotas_hold_up_nobody(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = load_with_quotas(bench, ALL_FAIR)?;
+    let (group, other) = (Cgroup::new("limited")?, Cgroup::new("other")?);
+    group.set("cpu.max", "50000 100000")?;
+    let hog = hogs_in(&group, 1)?;
+    sleep(ms(200));
+    let (start, before, mut changes) = (now(), group.cpu_time()?, 0);
+    while since(start) < ms(3000) {
+        let quotas = ["30000 100000", "40000 100000"];
+        other.set("cpu.max", quotas[changes % 2])?;
+        changes += 1;
+        sleep(ms(1));
+    }
+    let (used, time) = (group.cpu_time()? - before, since(start));
+    bench.say(format_args!("{changes} changes in {time:?}"));
+    ensure!(changes > 500, "only {changes} changes");
+    expect_share(bench, "a group with half a CPU", used, time, 50.0, 3.0)?;
+    drop(hog);
+    scheduler.finish()
+}
+
 pub(super) fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let scheduler = load_with_quotas(bench, ALL_FAIR)?;
