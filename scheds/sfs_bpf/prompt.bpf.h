@@ -372,11 +372,16 @@ static bool has_short_turns(s32 cpu)
 	return cctx->is_short_turn || cctx->nr_first || short_turn_waiting(cpu);
 }
 
-/* Give @p its own CPU, before all tasks that wait there. */
+/*
+ * Give @p its own CPU, before all tasks that wait there. The kernel asks select_cpu() for no
+ * pinned task, so the CPU may still count as idle. Until it switches, it would be chosen for
+ * another task, which would wait in the local queue for the whole turn of @p.
+ */
 static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
+	scx_bpf_test_and_clear_cpu_idle(cpu);
 	note_first(tctx, cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
 }
