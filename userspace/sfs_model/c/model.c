@@ -291,6 +291,7 @@ struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 	p->cgroups = &root_css_set;
 	p->sched_task_group = &root_task_group;
 	p->scx.weight = 100;
+	p->prio = 120;
 	p->cpus_ptr = &p->cpus_mask;
 	p->nr_cpus_allowed = nr_cpu_ids;
 	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
@@ -331,6 +332,8 @@ void model_exit_task(struct task_struct *p)
 
 	sfs_exit_task(p, &args);
 }
+
+#include "outside.h"
 
 /* --------------------------------------------- what a recount is compared with */
 

@@ -88,6 +88,10 @@ extern "C" {
     pub fn model_pid(task: *const TaskStruct) -> i32;
     pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
     pub fn model_exit_task(task: *mut TaskStruct);
+    pub fn model_set_prio(task: *mut TaskStruct, prio: i32);
+    pub fn model_migration_disabled(task: *mut TaskStruct) -> *mut u16;
+    pub fn model_cpu_release(cpu: i32);
+    pub fn model_cpu_acquire(cpu: i32);
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
     pub fn model_counts_in_all(counts: *mut Counts);
 

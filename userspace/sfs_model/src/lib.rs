@@ -8,8 +8,10 @@
 mod dsq;
 mod ffi;
 mod helpers;
+pub mod higher;
 pub mod machine;
 mod maps;
+mod program;
 mod sched;
 pub mod search;
 mod state;

@@ -1,6 +1,7 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
+use crate::higher;
 use crate::maps::Map;
 use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
@@ -108,7 +109,7 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         here: 0,
         directs: None,
         in_dispatch: false,
-        swapper: new_fields(0, BOOT_NS).task,
+        swapper: swapper(),
         random,
         findings: Vec::new(),
         callbacks: 0,
@@ -143,6 +144,14 @@ fn new_fields(pid: i32, now: u64) -> Fields {
     }
 }
 
+/// The idle task: init_idle().
+fn swapper() -> *mut TaskStruct {
+    let fields = new_fields(0, BOOT_NS);
+    // SAFETY: the task is new.
+    unsafe { *fields.flags |= KERNEL_THREAD };
+    fields.task
+}
+
 struct Machine {
     workload: Workload,
     end: u64,
@@ -173,6 +182,9 @@ impl Machine {
                 let delay = between(&mut s.random, 0, 5_000_000);
                 s.after(delay, Event::Wake(task));
             });
+        }
+        if let Some(kind) = self.workload.real_time {
+            self.add_real_time(kind);
         }
         with(|s| {
             for cpu in 0..s.cpus.len() {
@@ -223,6 +235,24 @@ impl Machine {
         })
     }
 
+    /// Real-time tasks are initialized like all tasks, but not enabled.
+    fn add_real_time(&mut self, kind: higher::RealTime) {
+        for cpu in 0..kind.cpus as usize {
+            let task = self.add_task(Behaviour::Hog, false);
+            with(|s| {
+                s.live.remove(&task);
+                s.cpus[cpu].higher.own = Some(task);
+                let prio = between(&mut s.random, 0, 99) as i32 - 1;
+                // SAFETY: the task is one of the machine's.
+                unsafe { ffi::model_set_prio(s.tasks[task].fields.task, prio) };
+            });
+            let pointer = with(|s| s.tasks[task].fields.task);
+            // SAFETY: the same.
+            unsafe { ffi::model_init_task(pointer, false) };
+        }
+        with(|s| higher::plan(s, kind));
+    }
+
     /// scx_init_task() and scx_enable_task().
     fn init_task(&self, task: TaskId, fork: bool) {
         let pointer = with(|s| s.tasks[task].fields.task);
@@ -258,6 +288,8 @@ impl Machine {
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
                 Event::Change => 8 << 32,
+                Event::RealTime => 9 << 32,
+                Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -281,6 +313,12 @@ impl Machine {
             Event::Wake(task) => self.wake(task),
             Event::Arrival => self.arrive(),
             Event::Change => self.change(),
+            Event::RealTime => {
+                if let Some(kind) = self.workload.real_time {
+                    higher::wakes(kind);
+                }
+            }
+            Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
             Event::Timer(timer, start) => fire(timer, start),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
@@ -369,7 +407,10 @@ impl Machine {
         recount();
         with(|s| {
             let limit = self.idle_limit();
-            let idles = |cpu: &Cpu| cpu.current.is_none() && s.now - cpu.idle_since > limit;
+            let idles = |cpu: &Cpu| {
+                let is_free = cpu.current.is_none() && cpu.higher.runs.is_none();
+                is_free && s.now - cpu.idle_since > limit
+            };
             let cpus = s.cpus.iter().enumerate();
             let idle: Vec<usize> = cpus.filter(|(_, cpu)| idles(cpu)).map(|(n, _)| n).collect();
             let live: Vec<TaskId> = s.live.iter().copied().collect();
@@ -395,7 +436,7 @@ impl Machine {
     /// No CPU idles for longer than a tick while a task waits that may run there.
     fn check_idle(&self, s: &mut State, task: TaskId, since: u64, idle: &[usize]) {
         for &cpu in idle {
-            if !s.may_run(task, cpu) {
+            if !s.may_run(task, cpu) || higher::is_stuck(s, task) {
                 continue;
             }
             let since = since.max(s.tasks[task].allowed_since);

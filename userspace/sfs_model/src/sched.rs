@@ -4,6 +4,8 @@
 
 use crate::ffi;
 use crate::ffi::TaskStruct;
+use crate::higher;
+use crate::program::{current, in_program};
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use std::ptr;
 
@@ -17,6 +19,8 @@ pub const ENQ_WAKEUP: u64 = 1;
 pub const ENQ_HEAD: u64 = 1 << 4;
 /// SCX_ENQ_PREEMPT.
 pub const ENQ_PREEMPT: u64 = 1 << 32;
+/// SCX_ENQ_REENQ.
+pub const ENQ_REENQ: u64 = 1 << 40;
 /// SCX_ENQ_DSQ_PRIQ.
 pub const ENQ_PRIQ: u64 = 1 << 57;
 /// SCX_WAKE_TTWU.
@@ -44,15 +48,9 @@ const DEAD: u32 = 0x80;
 pub const IPI_NS: u64 = 2_000;
 
 /// Calls a callback of the kernel half for a task, on `cpu`.
-fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T) -> T {
-    let (pointer, before) = with(|s| {
-        s.callbacks += 1;
-        let before = std::mem::replace(&mut s.here, cpu);
-        (s.tasks[task].fields.task, before)
-    });
-    let result = callback(pointer);
-    with(|s| s.here = before);
-    result
+pub fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T) -> T {
+    let pointer = with(|s| s.tasks[task].fields.task);
+    in_program(cpu, || callback(pointer))
 }
 
 /// Calls `select_cpu` or `enqueue`, in which the task may be inserted into a queue at once.
@@ -125,7 +123,7 @@ fn set_queued(task: TaskId, queued: bool) {
 }
 
 /// do_enqueue_task(): the run queue of the task's CPU is locked by `cpu`.
-fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
+pub fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
     if with(|s| s.tasks[task].direct.is_none()) {
         // SAFETY: the task is one of the machine's.
         call_direct(cpu, task, |p| unsafe { ffi::sfs_enqueue(p, flags) });
@@ -176,8 +174,11 @@ fn local_enqueue(s: &mut State, task: TaskId, cpu: CpuId, flags: u64) {
     } else {
         s.cpus[cpu].local.push_back(task);
     }
+    if higher::has(s, cpu) {
+        return;
+    }
     if flags & ENQ_PREEMPT != 0 {
-        if let Some(current) = s.cpus[cpu].current {
+        if let Some(current) = s.cpus[cpu].current.filter(|&current| current != task) {
             // SAFETY: the task's memory lives as long as the machine.
             unsafe { *s.tasks[current].fields.slice = 0 };
             resched(s, cpu);
@@ -200,6 +201,7 @@ pub fn resched(s: &mut State, cpu: CpuId) {
 /// kick_one_cpu(): a kick arrives.
 pub fn kicked(cpu: CpuId, flags: u64) {
     with(|s| match s.cpus[cpu].current {
+        _ if higher::has(s, cpu) => {}
         None => resched(s, cpu),
         Some(_) if flags & KICK_IDLE != 0 => {}
         Some(current) => {
@@ -247,7 +249,8 @@ pub fn tick(cpu: CpuId) {
     });
 }
 
-fn slice(s: &State, task: TaskId) -> u64 {
+/// The rest of a task's slice, ns.
+pub fn slice(s: &State, task: TaskId) -> u64 {
     // SAFETY: the task's memory lives as long as the machine.
     unsafe { *s.tasks[task].fields.slice }
 }
@@ -305,10 +308,27 @@ pub fn yield_now(cpu: CpuId, task: TaskId) {
     schedule(cpu);
 }
 
-/// __schedule(): a CPU gets its next task.
+/// __schedule(): a CPU gets its next task. It forgets requests to look for another one which
+/// come meanwhile (clear_tsk_need_resched()).
 pub fn schedule(cpu: CpuId) {
-    let previous = with(|s| {
+    with(|s| s.cpus[cpu].resched = false);
+    if with(|s| higher::keeps(s, cpu)) {
+        return;
+    }
+    with(|s| s.cpus[cpu].switches_from = Some(current(s, cpu)));
+    let left = switch(cpu);
+    with(|s| {
+        s.cpus[cpu].switches_from = None;
         s.cpus[cpu].resched = false;
+    });
+    if let Some(task) = left {
+        finish(cpu, task);
+    }
+}
+
+/// Picks the next task. Returns the previous one if it sleeps.
+fn switch(cpu: CpuId) -> Option<TaskId> {
+    let previous = with(|s| {
         s.here = cpu;
         update_curr(s, cpu);
         s.cpus[cpu].current
@@ -318,25 +338,27 @@ pub fn schedule(cpu: CpuId) {
         dequeue(cpu, task);
     }
     let keep = balance(cpu, stays);
+    if higher::pick(cpu, previous, stays) {
+        return previous.filter(|_| stays.is_none());
+    }
     let next = match keep {
         true => stays,
         false => with(|s| s.cpus[cpu].local.front().copied()),
     };
     if let Some(task) = next.filter(|_| next == stays) {
-        return with(|s| {
+        with(|s| {
             if slice(s, task) == 0 {
                 // SAFETY: the task's memory lives as long as the machine.
                 unsafe { *s.tasks[task].fields.slice = SLICE_DFL };
             }
         });
+        return None;
     }
     if let Some(task) = stays {
         put_prev(cpu, task);
     }
     set_next(cpu, next, previous.is_none());
-    if let Some(task) = previous.filter(|_| stays.is_none()) {
-        finish(cpu, task);
-    }
+    previous.filter(|_| stays.is_none())
 }
 
 /// dequeue_task_scx(): the current task goes to sleep, or ends.
@@ -360,6 +382,7 @@ fn dequeue(cpu: CpuId, task: TaskId) {
 
 /// balance_one(): fills the local queue. Returns true if the previous task keeps the CPU.
 fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
+    higher::acquire(cpu);
     if stays.is_some_and(|task| with(|s| slice(s, task) > 0)) {
         return true;
     }
@@ -368,13 +391,13 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
     }
     loop {
         let pointer = with(|s| {
-            s.callbacks += 1;
-            s.here = cpu;
             s.in_dispatch = true;
             stays.map_or(ptr::null_mut(), |task| s.tasks[task].fields.task)
         });
-        // SAFETY: the task is one of the machine's, or null as on an idle CPU.
-        unsafe { ffi::sfs_dispatch(cpu as i32, pointer) };
+        in_program(cpu, || {
+            // SAFETY: the task is one of the machine's, or null as on an idle CPU.
+            unsafe { ffi::sfs_dispatch(cpu as i32, pointer) }
+        });
         let inserted = with(|s| {
             s.in_dispatch = false;
             flush_dispatch_buf(s, cpu)
@@ -414,11 +437,7 @@ fn put_prev(cpu: CpuId, task: TaskId) {
         slice(s, task) > 0
     });
     if has_slice {
-        with(|s| {
-            let resched = s.cpus[cpu].resched;
-            dispatch_enqueue(s, task, LOCAL, ENQ_HEAD);
-            s.cpus[cpu].resched |= resched;
-        });
+        with(|s| dispatch_enqueue(s, task, LOCAL, ENQ_HEAD));
     } else {
         do_enqueue_task(cpu, task, 0);
     }

@@ -68,6 +68,8 @@ pub struct Task {
 pub struct Faults {
     /// Kicks do not arrive.
     pub lost_kicks: bool,
+    /// The kernel half is not told that a CPU is taken.
+    pub lost_releases: bool,
 }
 
 /// A CPU.
@@ -87,6 +89,10 @@ pub struct Cpu {
     pub turn: u64,
     /// Tasks that dispatch() has inserted, with queue and flags.
     pub dispatched: Vec<(TaskId, u64, u64)>,
+    /// In the middle of a switch: the task from which.
+    pub switches_from: Option<*mut TaskStruct>,
+    /// Tasks of higher classes.
+    pub higher: crate::higher::Higher,
 }
 
 /// What happens.
@@ -108,6 +114,10 @@ pub enum Event {
     Change,
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
+    /// A real-time task wakes up.
+    RealTime,
+    /// The real-time task in the CPU's turn with this number sleeps.
+    RealTimeSleeps(CpuId, u64),
     /// The invariants are checked.
     Check,
 }

@@ -1,5 +1,6 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
+use crate::higher::RealTime;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -112,6 +113,8 @@ pub struct Workload {
     pub pinned_of: u64,
     /// Mean time between changes of a nice value or an affinity, ns; 0: none.
     pub changes_ns: u64,
+    /// Real-time tasks; `None`: there are none.
+    pub real_time: Option<RealTime>,
 }
 
 impl Workload {
@@ -124,8 +127,10 @@ impl Workload {
             _ => between(random, 17, 96),
         } as usize;
         let function_ns = between(random, 200, 20_000) * US;
-        let load = between(random, 20, 200);
-        let residents = (0..between(random, 0, 3 * cpus as u64))
+        // Idle CPUs are needed to see what does not use them.
+        let most = if between(random, 0, 2) == 0 { 40 } else { 200 };
+        let load = between(random, most / 10, most);
+        let residents = (0..between(random, 0, cpus as u64 * most / 70))
             .map(|_| (resident(random), between(random, 0, 4) == 0))
             .collect();
         Self {
@@ -138,6 +143,7 @@ impl Workload {
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
+            real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
         }
     }
 
@@ -149,6 +155,20 @@ impl Workload {
             turns,
             runs_us: (cpu_time / US / turns).max(1),
         }
+    }
+}
+
+/// They use at most about two thirds of the CPUs that they may have.
+fn real_time(random: &mut ChaCha8Rng, cpus: u64) -> RealTime {
+    let runs_ns = [50 * US, 500 * US, 10 * MS, 80 * MS][between(random, 0, 3) as usize];
+    RealTime {
+        gap_ns: runs_ns * between(random, 15, 300) / 10,
+        runs_ns,
+        cpus: if between(random, 0, 1) == 0 {
+            cpus
+        } else {
+            cpus.div_ceil(4)
+        },
     }
 }
 
