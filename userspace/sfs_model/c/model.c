@@ -400,11 +400,6 @@ void *bpf_kptr_xchg(void *place, void *pointer)
 	return __sync_lock_test_and_set((void **)place, pointer);
 }
 
-long bpf_get_func_ret(void *arguments, u64 *value)
-{
-	return -22;
-}
-
 void bpf_rcu_read_lock(void)
 {
 }

@@ -8,8 +8,9 @@
 use crate::ffi;
 use crate::program::in_program;
 use crate::sched::{do_enqueue_task, schedule, slice, ENQ_HEAD, ENQ_REENQ, LOCAL};
-use crate::state::{with, CpuId, Event, Place, State, TaskId};
-use crate::workload::{between, exponential};
+use crate::state::{with, CpuId, Event, Place, State, TaskId, FIRST_PID};
+use crate::tasks::{new_fields, push_task};
+use crate::workload::{between, exponential, Behaviour};
 
 /// What a CPU knows of higher classes.
 #[derive(Debug, Default)]
@@ -41,8 +42,27 @@ pub struct RealTime {
     pub cpus: u64,
 }
 
+/// Adds a task of a higher class for each CPU. It is initialized like all tasks, but not enabled.
+pub fn add(kind: RealTime) {
+    for cpu in 0..kind.cpus as usize {
+        let pointer = with(|s| {
+            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
+            let task = push_task(s, fields, Behaviour::Hog, cpu);
+            s.live.remove(&task);
+            s.cpus[cpu].higher.own = Some(task);
+            let prio = between(&mut s.random, 0, 99) as i32 - 1;
+            // SAFETY: the task is one of the machine's.
+            unsafe { ffi::model_set_prio(fields.task, prio) };
+            fields.task
+        });
+        // SAFETY: the same.
+        unsafe { ffi::model_init_task(pointer, false) };
+    }
+    with(|s| plan(s, kind));
+}
+
 /// Sends the next real-time task.
-pub fn plan(s: &mut State, kind: RealTime) {
+fn plan(s: &mut State, kind: RealTime) {
     let delay = exponential(&mut s.random, kind.gap_ns / kind.cpus);
     s.after(delay, Event::RealTime);
 }

@@ -5,8 +5,10 @@
 use crate::ffi;
 use crate::ffi::TaskStruct;
 use crate::higher;
+use crate::life;
 use crate::program::{current, in_program};
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
+use crate::stay;
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -25,6 +27,8 @@ pub const ENQ_REENQ: u64 = 1 << 40;
 pub const ENQ_PRIQ: u64 = 1 << 57;
 /// SCX_WAKE_TTWU.
 pub const WAKE_TTWU: u64 = 8;
+/// SCX_WAKE_SYNC.
+pub const WAKE_SYNC: u64 = 16;
 /// SCX_WAKE_FORK.
 pub const WAKE_FORK: u64 = 4;
 /// SCX_KICK_IDLE.
@@ -40,7 +44,7 @@ const QUEUED: u32 = 1;
 /// SCX_DEQ_SLEEP.
 const DEQ_SLEEP: u64 = 1;
 /// DEQUEUE_SAVE.
-const DEQ_SAVE: u64 = 2;
+pub const DEQ_SAVE: u64 = 2;
 /// TASK_INTERRUPTIBLE and TASK_DEAD.
 const SLEEPS: u32 = 1;
 const DEAD: u32 = 0x80;
@@ -63,6 +67,16 @@ fn call_direct<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruc
 
 /// try_to_wake_up() and wake_up_new_task(): `cpu` wakes a task up.
 pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
+    wake_up_with(cpu, task, if is_new { WAKE_FORK } else { WAKE_TTWU });
+}
+
+/// __wake_up_sync_key(): the current task of `cpu` wakes a task up, and is about to sleep.
+pub fn wake_up_sync(cpu: CpuId, task: TaskId) {
+    wake_up_with(cpu, task, WAKE_TTWU | WAKE_SYNC);
+}
+
+fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
+    let is_new = flags & WAKE_FORK != 0;
     let (previous, is_pinned) = with(|s| {
         let t = &mut s.tasks[task];
         t.place = Place::Moving;
@@ -70,11 +84,10 @@ pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
         // SAFETY: the task's memory lives as long as the machine.
         let pinned = unsafe {
             *t.fields.state = 0;
-            *t.fields.nr_cpus == 1
+            *t.fields.nr_cpus == 1 || t.life.stays
         };
         (t.cpu, pinned)
     });
-    let flags = if is_new { WAKE_FORK } else { WAKE_TTWU };
     let chosen = if is_pinned {
         previous
     } else {
@@ -255,50 +268,6 @@ pub fn slice(s: &State, task: TaskId) -> u64 {
     unsafe { *s.tasks[task].fields.slice }
 }
 
-/// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
-/// leaves its queue and comes back; where it runs, it stops and goes on.
-pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
-    let place = with(|s| s.tasks[task].place);
-    if matches!(place, Place::Asleep | Place::Dead) {
-        return with(set);
-    }
-    with(|s| leave_queue(s, task, place));
-    if place == Place::Running {
-        with(|s| update_curr(s, s.tasks[task].cpu));
-        // SAFETY: the task is one of the machine's.
-        call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, false) });
-    }
-    // SAFETY: the task is one of the machine's.
-    call(cpu, task, |p| unsafe { ffi::sfs_quiescent(p, DEQ_SAVE) });
-    with(set);
-    // SAFETY: the same.
-    call(cpu, task, |p| unsafe { ffi::sfs_runnable(p, 0) });
-    if place == Place::Running {
-        // SAFETY: the same.
-        return call(cpu, task, |p| unsafe { ffi::sfs_running(p) });
-    }
-    do_enqueue_task(cpu, task, 0);
-}
-
-/// dispatch_dequeue(): a task that does not run leaves its queue.
-fn leave_queue(s: &mut State, task: TaskId, place: Place) {
-    let (cpu, key) = (s.tasks[task].cpu, s.tasks[task].key);
-    let there = match place {
-        Place::Running => return,
-        Place::Local => {
-            let before = s.cpus[cpu].local.len();
-            s.cpus[cpu].local.retain(|&other| other != task);
-            s.cpus[cpu].local.len() < before
-        }
-        Place::Queue(queue) => s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key)),
-        Place::Moving | Place::Asleep | Place::Dead => false,
-    };
-    if !there {
-        s.finding(format!("task {task} is not where it waits, {place:x?}"));
-    }
-    s.tasks[task].place = Place::Moving;
-}
-
 /// sys_sched_yield(): yield_task_scx(), then schedule().
 pub fn yield_now(cpu: CpuId, task: TaskId) {
     // SAFETY: the task is one of the machine's.
@@ -315,12 +284,16 @@ pub fn schedule(cpu: CpuId) {
     if with(|s| higher::keeps(s, cpu)) {
         return;
     }
-    with(|s| s.cpus[cpu].switches_from = Some(current(s, cpu)));
-    let left = switch(cpu);
-    with(|s| {
-        s.cpus[cpu].switches_from = None;
-        s.cpus[cpu].resched = false;
+    let previous = with(|s| {
+        s.cpus[cpu].switches_from = Some(current(s, cpu));
+        s.cpus[cpu].current
     });
+    let left = switch(cpu);
+    with(|s| s.cpus[cpu].resched = false);
+    if let Some(task) = previous {
+        stay::switched_out(cpu, task);
+    }
+    with(|s| s.cpus[cpu].switches_from = None);
     if let Some(task) = left {
         finish(cpu, task);
     }
@@ -478,16 +451,13 @@ fn finish(_cpu: CpuId, task: TaskId) {
         behaviour.sleep(random)
     });
     match sleep {
+        Some(_) if with(|s| life::awaits_mail(s.tasks[task].behaviour)) => {}
         Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
         None => {
             let pointer = with(|s| s.tasks[task].fields.task);
             // SAFETY: the task is one of the machine's.
             unsafe { ffi::model_exit_task(pointer) };
-            with(|s| {
-                s.tasks[task].place = Place::Dead;
-                s.tasks[task].context = None;
-                s.live.remove(&task);
-            });
+            with(|s| s.forget(task));
         }
     }
 }

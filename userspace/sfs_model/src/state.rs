@@ -59,6 +59,8 @@ pub struct Task {
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
+    /// Its relations to others.
+    pub life: crate::life::Life,
     /// What the kernel half keeps of it.
     pub context: Option<crate::maps::Context>,
 }
@@ -187,6 +189,8 @@ pub struct State {
     pub findings: Vec<String>,
     /// Callbacks made.
     pub callbacks: u64,
+    /// What tasks do on this machine.
+    pub habits: crate::workload::Habits,
     /// What goes wrong on this machine.
     pub faults: Faults,
     /// The last events, with their times, up to the first finding.
@@ -227,6 +231,9 @@ impl State {
 
     /// Returns whether a task may run on a CPU.
     pub fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
+        if self.tasks[task].life.stays {
+            return self.tasks[task].cpu == cpu;
+        }
         // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
         let word = unsafe { *self.tasks[task].fields.cpus.add(cpu / 64) };
         word >> (cpu % 64) & 1 == 1

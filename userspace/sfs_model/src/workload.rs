@@ -1,6 +1,7 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
 use crate::higher::RealTime;
+use crate::social::{self, Social};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -21,6 +22,8 @@ pub enum Behaviour {
         /// The sleep behind it.
         sleeps_us: u64,
     },
+    /// Has to do with other tasks.
+    Social(Social),
     /// Runs forever.
     Hog,
     /// Runs for so many us, and gives up its CPU, over and over.
@@ -41,6 +44,8 @@ pub enum Then {
     Stops,
     /// It gives up the CPU, and remains runnable.
     Yields,
+    /// It goes on with the next part of its turn.
+    GoesOn,
 }
 
 impl Behaviour {
@@ -48,6 +53,7 @@ impl Behaviour {
     pub fn next_turn(self, random: &mut ChaCha8Rng) -> u64 {
         match self {
             Self::Daemon { runs_us, .. } => exponential(random, runs_us * US),
+            Self::Social(social) => social.first(random),
             Self::Hog => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
@@ -59,6 +65,14 @@ impl Behaviour {
         match self {
             Self::Yielder(_) => Then::Yields,
             _ => Then::Stops,
+        }
+    }
+
+    /// How a resident begins: whether it is forked after load, and whether it wakes up by itself.
+    pub fn begins(self) -> (bool, bool) {
+        match self {
+            Self::Social(social) => social.begins(),
+            _ => (false, true),
         }
     }
 
@@ -76,6 +90,7 @@ impl Behaviour {
                 *turns -= 1;
                 Some(exponential(random, MS))
             }
+            Self::Social(social) => Some(social.sleep(random)),
             Self::Hog | Self::Yielder(_) => Some(MS),
         }
     }
@@ -115,6 +130,32 @@ pub struct Workload {
     pub changes_ns: u64,
     /// Real-time tasks; `None`: there are none.
     pub real_time: Option<RealTime>,
+    /// What tasks do.
+    pub habits: Habits,
+    /// How the kernel half finds invocations.
+    pub boundaries: Boundaries,
+}
+
+/// What tasks of a machine do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// One turn of so many has a section with migration disabled; 0: none.
+    pub stays_of: u64,
+    /// Processes execute programs and start threads.
+    pub has_families: bool,
+}
+
+/// Options about boundaries, as the loader sets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boundaries {
+    /// Bits of `enum sfs_boundary`.
+    pub kinds: u32,
+    /// `enum sfs_unit`.
+    pub unit: u32,
+    /// The sleep of SFS_BOUNDARY_IDLE, ns.
+    pub idle_ns: u64,
+    /// The port of SFS_BOUNDARY_RECEIVE; 0: any.
+    pub port: u16,
 }
 
 impl Workload {
@@ -130,9 +171,12 @@ impl Workload {
         // Idle CPUs are needed to see what does not use them.
         let most = if between(random, 0, 2) == 0 { 40 } else { 200 };
         let load = between(random, most / 10, most);
-        let residents = (0..between(random, 0, cpus as u64 * most / 70))
+        let mut residents: Vec<_> = (0..between(random, 0, cpus as u64 * most / 70))
             .map(|_| (resident(random), between(random, 0, 4) == 0))
             .collect();
+        // They know each other by their distance.
+        let social = social::draw(random, cpus as u64);
+        residents.extend(social.into_iter().map(|behaviour| (behaviour, false)));
         Self {
             cpus,
             policy: between(random, 0, 2) as u32,
@@ -143,6 +187,11 @@ impl Workload {
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
+            habits: Habits {
+                stays_of: [0, 0, 3, 50][between(random, 0, 3) as usize],
+                has_families: between(random, 0, 1) == 0,
+            },
+            boundaries: boundaries(random),
             real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
         }
     }
@@ -155,6 +204,18 @@ impl Workload {
             turns,
             runs_us: (cpu_time / US / turns).max(1),
         }
+    }
+}
+
+/// Half of the machines have the loader's default.
+fn boundaries(random: &mut ChaCha8Rng) -> Boundaries {
+    let is_default = between(random, 0, 1) == 0;
+    let kinds = between(random, 1, 63) as u32;
+    Boundaries {
+        kinds: if is_default { 1 | 1 << 2 } else { kinds },
+        unit: if between(random, 0, 3) == 0 { 2 } else { 0 },
+        idle_ns: between(random, 1, 30) * MS,
+        port: [0, 8080][between(random, 0, 1) as usize],
     }
 }
 
