@@ -82,8 +82,9 @@ pub fn set_cpus(s: &mut State, task: TaskId, value: u64) {
         *fields.nr_cpus = cpus;
     }
     s.tasks[task].allowed_since = s.now;
-    let here = s.tasks[task].cpu;
-    if !s.may_run(task, here) {
+    let (here, place) = (s.tasks[task].cpu, s.tasks[task].place);
+    // One that sleeps is moved when it wakes up (select_fallback_rq()).
+    if place != Place::Asleep && !s.may_run(task, here) {
         s.tasks[task].cpu = keep;
     }
 }

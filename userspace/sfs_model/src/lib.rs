@@ -20,4 +20,5 @@ pub mod social;
 mod state;
 mod stay;
 mod tasks;
+pub mod topology;
 pub mod workload;

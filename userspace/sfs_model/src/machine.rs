@@ -88,6 +88,8 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
     };
     // SAFETY: `options` lives during the call.
     unsafe { ffi::model_tune(&options) };
+    // SAFETY: there is a place for each CPU.
+    unsafe { ffi::model_tune_topology(workload.topology.as_ptr()) };
     let of = workload.boundaries;
     // SAFETY: takes plain values.
     unsafe { ffi::model_tune_boundaries(of.kinds, of.unit, of.idle_ns, of.port) };

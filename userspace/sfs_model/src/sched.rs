@@ -98,12 +98,12 @@ fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
     };
     let chosen = with(|s| {
         let fits = chosen < s.cpus.len() && s.may_run(task, chosen);
-        if !fits {
+        if !fits && chosen != previous {
             s.finding(format!(
                 "select_cpu chose CPU {chosen} for task {task}, which may not run there"
             ));
         }
-        let chosen = if fits { chosen } else { previous };
+        let chosen = if fits { chosen } else { fallback(s, task) };
         s.tasks[task].cpu = chosen;
         s.tasks[task].waits_since = Some(s.now);
         chosen
@@ -119,6 +119,14 @@ fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
             resched(s, chosen);
         }
     });
+}
+
+/// select_fallback_rq(): the affinity has changed during the sleep, or the task was forked on a
+/// CPU where it may not run.
+fn fallback(s: &State, task: TaskId) -> CpuId {
+    let mut cpus = 0..s.cpus.len();
+    cpus.find(|&cpu| s.may_run(task, cpu))
+        .expect("a CPU for each task")
 }
 
 fn set_queued(task: TaskId, queued: bool) {

@@ -2,6 +2,7 @@
 
 use crate::higher::RealTime;
 use crate::social::{self, Social};
+use crate::topology::{self, Place};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -132,6 +133,8 @@ pub struct Workload {
     pub real_time: Option<RealTime>,
     /// What tasks do.
     pub habits: Habits,
+    /// What its CPUs share.
+    pub topology: Vec<Place>,
     /// How the kernel half finds invocations.
     pub boundaries: Boundaries,
 }
@@ -191,6 +194,7 @@ impl Workload {
                 stays_of: [0, 0, 3, 50][between(random, 0, 3) as usize],
                 has_families: between(random, 0, 1) == 0,
             },
+            topology: topology::draw(random, cpus),
             boundaries: boundaries(random),
             real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
         }
