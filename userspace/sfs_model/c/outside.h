@@ -150,4 +150,22 @@ void model_tune_boundaries(u32 kinds, u32 shared_by, u64 idle_ns, u16 port)
 	receive_port = port;
 }
 
+/* ------------------------------------------------- what promises depend on */
+
+u32 model_turn_in(const struct task_ctx *tctx)
+{
+	return tctx->turn;
+}
+
+u64 model_queued_at_in(const struct task_ctx *tctx)
+{
+	return tctx->queued_at;
+}
+
+/* Return whether processes with credit go before other functions. */
+bool model_serves_filter(void)
+{
+	return policy == SFS_POLICY_SFS && mode == SFS_MODE_FILTER;
+}
+
 #endif /* __MODEL_OUTSIDE_H */

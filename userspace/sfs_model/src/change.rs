@@ -1,6 +1,7 @@
 //! Attributes of a task change, wherever it is.
 
 use crate::ffi;
+use crate::promises;
 use crate::sched::{call, do_enqueue_task, update_curr, DEQ_SAVE};
 use crate::state::{with, CpuId, Place, State, TaskId};
 
@@ -11,7 +12,10 @@ pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
     if matches!(place, Place::Asleep | Place::Dead) {
         return with(set);
     }
-    with(|s| leave_queue(s, task, place));
+    with(|s| {
+        promises::forget(s, task);
+        leave_queue(s, task, place);
+    });
     if place == Place::Running {
         with(|s| update_curr(s, s.tasks[task].cpu));
         // SAFETY: the task is one of the machine's.

@@ -98,6 +98,9 @@ extern "C" {
     pub fn model_leave_accept(protocol: u32, err: i32);
     pub fn model_leave_receive(protocol: u32, got: i32);
     pub fn model_tune_boundaries(kinds: u32, shared_by: u32, idle_ns: u64, port: u16);
+    pub fn model_turn_in(context: *const u8) -> u32;
+    pub fn model_queued_at_in(context: *const u8) -> u64;
+    pub fn model_serves_filter() -> bool;
     pub fn model_set_prio(task: *mut TaskStruct, prio: i32);
     pub fn model_migration_disabled(task: *mut TaskStruct) -> *mut u16;
     pub fn model_cpu_release(cpu: i32);

@@ -14,6 +14,7 @@ mod life;
 pub mod machine;
 mod maps;
 mod program;
+mod promises;
 mod sched;
 pub mod search;
 pub mod social;

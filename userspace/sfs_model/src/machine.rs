@@ -5,6 +5,7 @@ use crate::ffi::{self, Counts, MapInfo, Options};
 use crate::higher;
 use crate::life;
 use crate::maps::Map;
+use crate::promises::{self, Promises};
 use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
 use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId, FIRST_PID};
@@ -118,6 +119,7 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         random,
         findings: Vec::new(),
         callbacks: 0,
+        promises: Promises::new(workload.real_time.is_none(), workload.tick_ns),
         habits: workload.habits,
         faults,
         timeline: VecDeque::new(),
@@ -170,6 +172,9 @@ impl Machine {
             with(|s| {
                 let delay = between(&mut s.random, 0, 5_000_000);
                 s.tasks[task].life.is_new = is_forked;
+                let is_kernel = self.workload.residents[task].1;
+                s.tasks[task].promise.is_outside = is_kernel || !is_forked;
+                s.tasks[task].promise.is_kernel = is_kernel;
                 if starts {
                     s.after(delay, Event::Wake(task));
                 }
@@ -360,6 +365,7 @@ impl Machine {
     fn check(&self) {
         recount();
         with(|s| {
+            promises::check(s);
             let limit = self.idle_limit();
             let idles = |cpu: &Cpu| {
                 let is_free = cpu.current.is_none() && cpu.higher.runs.is_none();

@@ -7,6 +7,7 @@ use crate::ffi::TaskStruct;
 use crate::higher;
 use crate::life;
 use crate::program::{current, in_program};
+use crate::promises;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::stay;
 use std::ptr;
@@ -106,6 +107,9 @@ fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
         let chosen = if fits { chosen } else { fallback(s, task) };
         s.tasks[task].cpu = chosen;
         s.tasks[task].waits_since = Some(s.now);
+        if !is_new {
+            promises::wakes(s, task);
+        }
         chosen
     });
     let flags = if is_new { 0 } else { ENQ_WAKEUP };
@@ -244,13 +248,15 @@ pub fn update_curr(s: &mut State, cpu: CpuId) {
     let delta = now - std::mem::replace(&mut s.cpus[cpu].counted_to, now);
     let task = &mut s.tasks[current];
     task.left_ns = task.left_ns.saturating_sub(delta);
+    let fields = task.fields;
     // SAFETY: the task's memory lives as long as the machine.
     unsafe {
-        *task.fields.cpu_time_ns += delta;
-        if *task.fields.slice != SLICE_INF {
-            *task.fields.slice = (*task.fields.slice).saturating_sub(delta);
+        *fields.cpu_time_ns += delta;
+        if *fields.slice != SLICE_INF {
+            *fields.slice = (*fields.slice).saturating_sub(delta);
         }
     }
+    promises::count(s, current, delta);
 }
 
 /// scheduler_tick().
@@ -439,6 +445,8 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     let Some(task) = next else { return };
     with(|s| {
         s.cpus[cpu].local.retain(|&other| other != task);
+        promises::runs(s, task);
+        s.cpus[cpu].began = s.now;
         let t = &mut s.tasks[task];
         t.place = Place::Running;
         t.waits_since = None;

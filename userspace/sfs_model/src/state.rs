@@ -59,6 +59,8 @@ pub struct Task {
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
+    /// What it is promised.
+    pub promise: crate::promises::Promise,
     /// Its relations to others.
     pub life: crate::life::Life,
     /// What the kernel half keeps of it.
@@ -85,6 +87,8 @@ pub struct Cpu {
     pub local: VecDeque<TaskId>,
     /// It has to look for another task.
     pub resched: bool,
+    /// Since when the current task has it.
+    pub began: u64,
     /// Since when it idles.
     pub idle_since: u64,
     /// Counts tasks that got it, so that late events are recognised.
@@ -189,6 +193,8 @@ pub struct State {
     pub findings: Vec<String>,
     /// Callbacks made.
     pub callbacks: u64,
+    /// What tasks are promised.
+    pub promises: crate::promises::Promises,
     /// What tasks do on this machine.
     pub habits: crate::workload::Habits,
     /// What goes wrong on this machine.

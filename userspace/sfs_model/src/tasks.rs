@@ -2,6 +2,7 @@
 
 use crate::ffi::{self, Fields, TaskStruct};
 use crate::life::Life;
+use crate::promises::Promise;
 use crate::state::{with, Place, State, Task, TaskId};
 use crate::workload::Behaviour;
 use std::mem::MaybeUninit;
@@ -35,6 +36,7 @@ pub fn push_task(s: &mut State, fields: Fields, behaviour: Behaviour, cpu: usize
         allowed_since: s.now,
         direct: None,
         behaviour,
+        promise: Promise::default(),
         life: Life::default(),
         context: None,
     });

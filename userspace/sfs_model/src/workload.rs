@@ -25,6 +25,8 @@ pub enum Behaviour {
     },
     /// Has to do with other tasks.
     Social(Social),
+    /// A function that runs forever; forked after load.
+    Endless,
     /// Runs forever.
     Hog,
     /// Runs for so many us, and gives up its CPU, over and over.
@@ -55,7 +57,7 @@ impl Behaviour {
         match self {
             Self::Daemon { runs_us, .. } => exponential(random, runs_us * US),
             Self::Social(social) => social.first(random),
-            Self::Hog => FOREVER,
+            Self::Hog | Self::Endless => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
         }
@@ -73,6 +75,7 @@ impl Behaviour {
     pub fn begins(self) -> (bool, bool) {
         match self {
             Self::Social(social) => social.begins(),
+            Self::Endless => (true, true),
             _ => (false, true),
         }
     }
@@ -92,7 +95,7 @@ impl Behaviour {
                 Some(exponential(random, MS))
             }
             Self::Social(social) => Some(social.sleep(random)),
-            Self::Hog | Self::Yielder(_) => Some(MS),
+            Self::Hog | Self::Endless | Self::Yielder(_) => Some(MS),
         }
     }
 }
@@ -239,6 +242,7 @@ fn real_time(random: &mut ChaCha8Rng, cpus: u64) -> RealTime {
 
 fn resident(random: &mut ChaCha8Rng) -> Behaviour {
     match between(random, 0, 5) {
+        0 if between(random, 0, 1) == 0 => Behaviour::Endless,
         0 => Behaviour::Hog,
         1 => Behaviour::Yielder(between(random, 1, 500)),
         _ => Behaviour::Daemon {
