@@ -1,18 +1,13 @@
 //! The waits that docs/reliability.md promises, in a form that holds on every drawn machine.
 //!
-//! A kernel thread that wakes up, and a daemon within its budget, go before all work but that of
-//! their own kind. So they wait for that, and for a tick at most. A process with credit goes
+//! A kernel thread that wakes up goes before all work but that of its kind and that of daemons. So
+//! it waits for that, and for a tick at most. A process with credit goes
 //! before functions without. Machines with real-time tasks promise nothing: those may have every
 //! CPU for any time.
 
 use crate::ffi;
 use crate::state::{Place, State, TaskId};
 
-/// Size of a bucket, less than a turn: what outside work may have used at once.
-const BURST_NS: u64 = 15_000_000;
-/// The parts of a CPU at which a task's bucket, and a CPU's, are filled.
-const TASK_FRACTION: u64 = 4;
-const CPU_FRACTION: u64 = 2;
 /// Interrupts and switches.
 const SLACK_NS: u64 = 500_000;
 /// A turn in FAIR that is due: a part of SFS_DEFAULT_FAIR_MAX_WAIT_NS.
@@ -21,21 +16,6 @@ const DUE_TURN_NS: u64 = 100_000_000 / 25;
 const TURN_FAIR: u32 = 0;
 const TURN_FILTER: u32 = 1;
 const TURN_SYSTEM: u32 = 3;
-
-/// CPU time above a rate: a bucket that leaks.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Leak {
-    above_ns: u64,
-    at: u64,
-}
-
-impl Leak {
-    fn add(&mut self, ns: u64, fraction: u64, now: u64) {
-        let leaked = (now - self.at) / fraction;
-        self.above_ns = self.above_ns.saturating_sub(leaked) + ns;
-        self.at = now;
-    }
-}
 
 /// What the promises depend on, of a machine.
 #[derive(Debug, Default)]
@@ -46,8 +26,6 @@ pub struct Promises {
     tick_ns: u64,
     /// CPU time of outside work and of short turns, ns.
     short_ns: u64,
-    /// The first of them, against the budget of one CPU.
-    outside: Leak,
 }
 
 impl Promises {
@@ -68,8 +46,6 @@ pub struct Promise {
     pub is_outside: bool,
     /// A kernel thread.
     pub is_kernel: bool,
-    /// CPU time against its budget.
-    used: Leak,
     /// While it waits after a wake-up that a promise covers: since when, and `short_ns` then.
     since: Option<(u64, u64)>,
 }
@@ -84,23 +60,14 @@ pub fn count(s: &mut State, task: TaskId, delta: u64) {
     if t.promise.is_outside || turn >= TURN_SYSTEM {
         s.promises.short_ns += delta;
     }
-    if t.promise.is_outside {
-        t.promise.used.add(delta, TASK_FRACTION, s.now);
-        s.promises.outside.add(delta, CPU_FRACTION, s.now);
-    }
 }
 
 /// A task wakes up.
 pub fn wakes(s: &mut State, task: TaskId) {
-    if !s.promises.are_made || !s.tasks[task].promise.is_outside {
-        return;
-    }
-    let (now, short_ns) = (s.now, s.promises.short_ns);
-    s.promises.outside.add(0, CPU_FRACTION, now);
     let promise = &mut s.tasks[task].promise;
-    promise.used.add(0, TASK_FRACTION, now);
-    let within = promise.used.above_ns < BURST_NS && s.promises.outside.above_ns < BURST_NS;
-    promise.since = (promise.is_kernel || within).then_some((now, short_ns));
+    if s.promises.are_made && promise.is_kernel {
+        promise.since = Some((s.now, s.promises.short_ns));
+    }
 }
 
 /// A task waits no more, or is queued anew for another reason than its wake-up.
@@ -138,12 +105,8 @@ fn check_wait(s: &mut State, task: TaskId, since: u64, short_before: u64) {
     }
     s.tasks[task].promise.since = None;
     let t = &s.tasks[task];
-    let kind = match t.promise.is_kernel {
-        true => "kernel thread",
-        false => "daemon within its budget",
-    };
     s.finding(format!(
-        "task {task}, a {kind} ({:?}), waits for {} us after its wake-up, and others before it \
+        "task {task}, a kernel thread ({:?}), waits for {} us after its wake-up, and others before it \
          have had {} us; now in {:x?}",
         t.behaviour,
         waited / 1_000,
