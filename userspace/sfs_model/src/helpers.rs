@@ -5,6 +5,7 @@
 
 use crate::ffi::{self, TaskStruct};
 use crate::maps::Context;
+use crate::program::current;
 use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
 use crate::state::{with, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
 use rand_core::Rng;
@@ -138,12 +139,6 @@ extern "C" fn bpf_get_current_task_btf() -> *mut TaskStruct {
 #[no_mangle]
 extern "C" fn scx_bpf_cpu_curr(cpu: i32) -> *mut TaskStruct {
     with(|s| current(s, cpu as usize))
-}
-
-fn current(s: &State, cpu: usize) -> *mut TaskStruct {
-    s.cpus[cpu]
-        .current
-        .map_or(s.swapper, |task| s.tasks[task].fields.task)
 }
 
 #[no_mangle]
@@ -482,5 +477,5 @@ extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
 
 #[no_mangle]
 extern "C" fn scx_bpf_reenqueue_local___v1() -> u32 {
-    0
+    crate::higher::reenqueue_local()
 }

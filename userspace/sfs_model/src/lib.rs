@@ -5,12 +5,21 @@
 //! dispatch queues, ticks, kicks, timers. A seed draws a machine and a workload ([`workload`]);
 //! [`machine`] lets time pass and checks invariants. The same seed gives the same run.
 
+mod change;
 mod dsq;
 mod ffi;
 mod helpers;
+pub mod higher;
+mod life;
 pub mod machine;
 mod maps;
+mod program;
+mod promises;
 mod sched;
 pub mod search;
+pub mod social;
 mod state;
+mod stay;
+mod tasks;
+pub mod topology;
 pub mod workload;

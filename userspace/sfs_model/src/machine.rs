@@ -1,22 +1,24 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
-use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
+use crate::change::{change, set_cpus, set_weight};
+use crate::ffi::{self, Counts, MapInfo, Options};
+use crate::higher;
+use crate::life;
 use crate::maps::Map;
-use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
+use crate::promises::{self, Promises};
+use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
-use crate::state::{install, remove, with, Cpu, Event, Place, State, Task, TaskId, FIRST_PID};
+use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId, FIRST_PID};
+use crate::tasks::{init_task, new_fields, push_task, swapper, KERNEL_THREAD};
 use crate::workload::{between, exponential, Behaviour, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::mem::MaybeUninit;
 use std::ptr;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
-/// PF_KTHREAD.
-const KERNEL_THREAD: u32 = 0x0020_0000;
 /// The time of boot; the kernel half takes 0 for "never".
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
@@ -87,6 +89,11 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
     };
     // SAFETY: `options` lives during the call.
     unsafe { ffi::model_tune(&options) };
+    // SAFETY: there is a place for each CPU.
+    unsafe { ffi::model_tune_topology(workload.topology.as_ptr()) };
+    let of = workload.boundaries;
+    // SAFETY: takes plain values.
+    unsafe { ffi::model_tune_boundaries(of.kinds, of.unit, of.idle_ns, of.port) };
     let maps = maps();
     let keyed = maps.iter().filter(|info| info.kind != TASK_STORAGE);
     let of = |info: &MapInfo| (info.map as usize, Map::new(*info, workload.cpus));
@@ -108,10 +115,12 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         here: 0,
         directs: None,
         in_dispatch: false,
-        swapper: new_fields(0, BOOT_NS).task,
+        swapper: swapper(BOOT_NS),
         random,
         findings: Vec::new(),
         callbacks: 0,
+        promises: Promises::new(workload.real_time.is_none(), workload.tick_ns),
+        habits: workload.habits,
         faults,
         timeline: VecDeque::new(),
     });
@@ -130,16 +139,6 @@ fn maps() -> Vec<MapInfo> {
     unsafe {
         let first = ffi::model_list_maps(&mut count);
         std::slice::from_raw_parts(first, count as usize).to_vec()
-    }
-}
-
-fn new_fields(pid: i32, now: u64) -> Fields {
-    let mut fields = MaybeUninit::uninit();
-    // SAFETY: `fields` has room for what is written; it is written unless null comes back.
-    unsafe {
-        let task: *mut TaskStruct = ffi::model_new_task(pid, now, fields.as_mut_ptr());
-        assert!(!task.is_null(), "no memory for a task");
-        fields.assume_init()
     }
 }
 
@@ -168,11 +167,21 @@ impl Machine {
             unsafe { ffi::model_set_idle(cpu as u32, true) };
         }
         for task in 0..self.workload.residents.len() {
-            self.init_task(task, false);
+            let (is_forked, starts) = with(|s| s.tasks[task].behaviour.begins());
+            init_task(task, is_forked);
             with(|s| {
                 let delay = between(&mut s.random, 0, 5_000_000);
-                s.after(delay, Event::Wake(task));
+                s.tasks[task].life.is_new = is_forked;
+                let is_kernel = self.workload.residents[task].1;
+                s.tasks[task].promise.is_outside = is_kernel || !is_forked;
+                s.tasks[task].promise.is_kernel = is_kernel;
+                if starts {
+                    s.after(delay, Event::Wake(task));
+                }
             });
+        }
+        if let Some(kind) = self.workload.real_time {
+            higher::add(kind);
         }
         with(|s| {
             for cpu in 0..s.cpus.len() {
@@ -189,8 +198,7 @@ impl Machine {
 
     fn add_task(&mut self, behaviour: Behaviour, is_kernel_thread: bool) -> TaskId {
         with(|s| {
-            let id = s.tasks.len();
-            let fields = new_fields(FIRST_PID + id as i32, s.now);
+            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
             if is_kernel_thread {
                 // SAFETY: the task is new.
                 unsafe { *fields.flags |= KERNEL_THREAD };
@@ -204,35 +212,8 @@ impl Machine {
                     *fields.nr_cpus = 1;
                 }
             }
-            s.tasks.push(Task {
-                fields,
-                place: Place::Asleep,
-                cpu,
-                queued_as: 0,
-                key: (0, 0),
-                left_ns: behaviour.next_turn(&mut s.random),
-                stops: false,
-                waits_since: None,
-                allowed_since: s.now,
-                direct: None,
-                behaviour,
-                context: None,
-            });
-            s.live.insert(id);
-            id
+            push_task(s, fields, behaviour, cpu)
         })
-    }
-
-    /// scx_init_task() and scx_enable_task().
-    fn init_task(&self, task: TaskId, fork: bool) {
-        let pointer = with(|s| s.tasks[task].fields.task);
-        // SAFETY: the task is one of the machine's.
-        let err = unsafe { ffi::model_init_task(pointer, fork) };
-        if err != 0 {
-            return with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
-        }
-        // SAFETY: the same.
-        unsafe { ffi::sfs_enable(pointer) };
     }
 
     fn pass_time(&mut self) {
@@ -258,6 +239,8 @@ impl Machine {
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
                 Event::Change => 8 << 32,
+                Event::RealTime => 9 << 32,
+                Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -281,6 +264,12 @@ impl Machine {
             Event::Wake(task) => self.wake(task),
             Event::Arrival => self.arrive(),
             Event::Change => self.change(),
+            Event::RealTime => {
+                if let Some(kind) = self.workload.real_time {
+                    higher::wakes(kind);
+                }
+            }
+            Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
             Event::Timer(timer, start) => fire(timer, start),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
@@ -299,13 +288,17 @@ impl Machine {
             Some(current)
         });
         let Some(task) = task else { return };
-        match with(|s| s.tasks[task].behaviour.then()) {
+        match life::step(cpu, task) {
+            Then::GoesOn => with(|s| {
+                let left = s.tasks[task].left_ns;
+                s.after(left, Event::Done(cpu, turn));
+            }),
             Then::Stops => {
                 with(|s| s.tasks[task].stops = true);
                 schedule(cpu);
             }
             Then::Yields => {
-                with(|s| next_turn(s, task));
+                with(|s| life::plan(s, task));
                 yield_now(cpu, task);
                 with(|s| {
                     // Without another task it goes on, in the same turn.
@@ -320,13 +313,13 @@ impl Machine {
 
     /// A sleep is over; an interrupt on any CPU says so.
     fn wake(&self, task: TaskId) {
-        let cpu = with(|s| {
-            next_turn(s, task);
+        let (cpu, is_new) = with(|s| {
+            life::plan(s, task);
             let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
             s.here = cpu;
-            cpu
+            (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
         });
-        wake_up(cpu, task, false);
+        wake_up(cpu, task, is_new);
     }
 
     /// A process is forked.
@@ -339,7 +332,11 @@ impl Machine {
             (self.workload.function(&mut s.random), cpu)
         });
         let task = self.add_task(behaviour, false);
-        self.init_task(task, true);
+        init_task(task, true);
+        with(|s| {
+            s.tasks[task].life.is_unborn = true;
+            life::plan(s, task);
+        });
         wake_up(cpu, task, true);
     }
 
@@ -368,8 +365,12 @@ impl Machine {
     fn check(&self) {
         recount();
         with(|s| {
+            promises::check(s);
             let limit = self.idle_limit();
-            let idles = |cpu: &Cpu| cpu.current.is_none() && s.now - cpu.idle_since > limit;
+            let idles = |cpu: &Cpu| {
+                let is_free = cpu.current.is_none() && cpu.higher.runs.is_none();
+                is_free && s.now - cpu.idle_since > limit
+            };
             let cpus = s.cpus.iter().enumerate();
             let idle: Vec<usize> = cpus.filter(|(_, cpu)| idles(cpu)).map(|(n, _)| n).collect();
             let live: Vec<TaskId> = s.live.iter().copied().collect();
@@ -395,7 +396,7 @@ impl Machine {
     /// No CPU idles for longer than a tick while a task waits that may run there.
     fn check_idle(&self, s: &mut State, task: TaskId, since: u64, idle: &[usize]) {
         for &cpu in idle {
-            if !s.may_run(task, cpu) {
+            if !s.may_run(task, cpu) || higher::is_stuck(s, task) {
                 continue;
             }
             let since = since.max(s.tasks[task].allowed_since);
@@ -414,46 +415,6 @@ impl Machine {
     /// A tick, and the time until the next check.
     fn idle_limit(&self) -> u64 {
         self.workload.tick_ns.max(4_000_000) + self.check_ns
-    }
-}
-
-/// A weight from 1 to 10000, more often a low or a high one.
-fn set_weight(s: &mut State, task: TaskId, value: u64) {
-    let weight = [1, 3, 100, 100, 1_000, 10_000][value as usize % 6];
-    // SAFETY: the task's memory lives as long as the machine.
-    unsafe { *s.tasks[task].fields.weight = weight };
-}
-
-/// One CPU, all, or some. A task that runs keeps its CPU among them; one that waits goes with
-/// its run queue.
-fn set_cpus(s: &mut State, task: TaskId, value: u64) {
-    let (count, fields) = (s.cpus.len(), s.tasks[task].fields);
-    let keep = if s.tasks[task].place == Place::Running {
-        s.tasks[task].cpu
-    } else {
-        (value >> 8) as usize % count
-    };
-    let allowed = |cpu: usize| match value % 3 {
-        0 => cpu == keep,
-        1 => true,
-        _ => cpu == keep || value.rotate_right(cpu as u32) & 1 == 1,
-    };
-    let mut cpus = 0;
-    // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
-    unsafe {
-        for word in 0..count.div_ceil(64) {
-            *fields.cpus.add(word) = 0;
-        }
-        for cpu in (0..count).filter(|&cpu| allowed(cpu)) {
-            *fields.cpus.add(cpu / 64) |= 1 << (cpu % 64);
-            cpus += 1;
-        }
-        *fields.nr_cpus = cpus;
-    }
-    s.tasks[task].allowed_since = s.now;
-    let here = s.tasks[task].cpu;
-    if !s.may_run(task, here) {
-        s.tasks[task].cpu = keep;
     }
 }
 
@@ -509,11 +470,6 @@ fn recount() {
             }
         }
     });
-}
-
-fn next_turn(s: &mut State, task: TaskId) {
-    let behaviour = s.tasks[task].behaviour;
-    s.tasks[task].left_ns = behaviour.next_turn(&mut s.random);
 }
 
 /// A BPF timer fires, if it has not been started again.

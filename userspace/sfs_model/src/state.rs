@@ -59,6 +59,10 @@ pub struct Task {
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
+    /// What it is promised.
+    pub promise: crate::promises::Promise,
+    /// Its relations to others.
+    pub life: crate::life::Life,
     /// What the kernel half keeps of it.
     pub context: Option<crate::maps::Context>,
 }
@@ -68,6 +72,8 @@ pub struct Task {
 pub struct Faults {
     /// Kicks do not arrive.
     pub lost_kicks: bool,
+    /// The kernel half is not told that a CPU is taken.
+    pub lost_releases: bool,
 }
 
 /// A CPU.
@@ -81,12 +87,18 @@ pub struct Cpu {
     pub local: VecDeque<TaskId>,
     /// It has to look for another task.
     pub resched: bool,
+    /// Since when the current task has it.
+    pub began: u64,
     /// Since when it idles.
     pub idle_since: u64,
     /// Counts tasks that got it, so that late events are recognised.
     pub turn: u64,
     /// Tasks that dispatch() has inserted, with queue and flags.
     pub dispatched: Vec<(TaskId, u64, u64)>,
+    /// In the middle of a switch: the task from which.
+    pub switches_from: Option<*mut TaskStruct>,
+    /// Tasks of higher classes.
+    pub higher: crate::higher::Higher,
 }
 
 /// What happens.
@@ -108,6 +120,10 @@ pub enum Event {
     Change,
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
+    /// A real-time task wakes up.
+    RealTime,
+    /// The real-time task in the CPU's turn with this number sleeps.
+    RealTimeSleeps(CpuId, u64),
     /// The invariants are checked.
     Check,
 }
@@ -177,6 +193,10 @@ pub struct State {
     pub findings: Vec<String>,
     /// Callbacks made.
     pub callbacks: u64,
+    /// What tasks are promised.
+    pub promises: crate::promises::Promises,
+    /// What tasks do on this machine.
+    pub habits: crate::workload::Habits,
     /// What goes wrong on this machine.
     pub faults: Faults,
     /// The last events, with their times, up to the first finding.
@@ -217,6 +237,9 @@ impl State {
 
     /// Returns whether a task may run on a CPU.
     pub fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
+        if self.tasks[task].life.stays {
+            return self.tasks[task].cpu == cpu;
+        }
         // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
         let word = unsafe { *self.tasks[task].fields.cpus.add(cpu / 64) };
         word >> (cpu % 64) & 1 == 1

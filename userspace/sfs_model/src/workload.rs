@@ -1,5 +1,8 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
+use crate::higher::RealTime;
+use crate::social::{self, Social};
+use crate::topology::{self, Place};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -20,6 +23,10 @@ pub enum Behaviour {
         /// The sleep behind it.
         sleeps_us: u64,
     },
+    /// Has to do with other tasks.
+    Social(Social),
+    /// A function that runs forever; forked after load.
+    Endless,
     /// Runs forever.
     Hog,
     /// Runs for so many us, and gives up its CPU, over and over.
@@ -40,6 +47,8 @@ pub enum Then {
     Stops,
     /// It gives up the CPU, and remains runnable.
     Yields,
+    /// It goes on with the next part of its turn.
+    GoesOn,
 }
 
 impl Behaviour {
@@ -47,7 +56,8 @@ impl Behaviour {
     pub fn next_turn(self, random: &mut ChaCha8Rng) -> u64 {
         match self {
             Self::Daemon { runs_us, .. } => exponential(random, runs_us * US),
-            Self::Hog => FOREVER,
+            Self::Social(social) => social.first(random),
+            Self::Hog | Self::Endless => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
         }
@@ -58,6 +68,15 @@ impl Behaviour {
         match self {
             Self::Yielder(_) => Then::Yields,
             _ => Then::Stops,
+        }
+    }
+
+    /// How a resident begins: whether it is forked after load, and whether it wakes up by itself.
+    pub fn begins(self) -> (bool, bool) {
+        match self {
+            Self::Social(social) => social.begins(),
+            Self::Endless => (true, true),
+            _ => (false, true),
         }
     }
 
@@ -75,7 +94,8 @@ impl Behaviour {
                 *turns -= 1;
                 Some(exponential(random, MS))
             }
-            Self::Hog | Self::Yielder(_) => Some(MS),
+            Self::Social(social) => Some(social.sleep(random)),
+            Self::Hog | Self::Endless | Self::Yielder(_) => Some(MS),
         }
     }
 }
@@ -112,6 +132,36 @@ pub struct Workload {
     pub pinned_of: u64,
     /// Mean time between changes of a nice value or an affinity, ns; 0: none.
     pub changes_ns: u64,
+    /// Real-time tasks; `None`: there are none.
+    pub real_time: Option<RealTime>,
+    /// What tasks do.
+    pub habits: Habits,
+    /// What its CPUs share.
+    pub topology: Vec<Place>,
+    /// How the kernel half finds invocations.
+    pub boundaries: Boundaries,
+}
+
+/// What tasks of a machine do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// One turn of so many has a section with migration disabled; 0: none.
+    pub stays_of: u64,
+    /// Processes execute programs and start threads.
+    pub has_families: bool,
+}
+
+/// Options about boundaries, as the loader sets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boundaries {
+    /// Bits of `enum sfs_boundary`.
+    pub kinds: u32,
+    /// `enum sfs_unit`.
+    pub unit: u32,
+    /// The sleep of SFS_BOUNDARY_IDLE, ns.
+    pub idle_ns: u64,
+    /// The port of SFS_BOUNDARY_RECEIVE; 0: any.
+    pub port: u16,
 }
 
 impl Workload {
@@ -124,10 +174,15 @@ impl Workload {
             _ => between(random, 17, 96),
         } as usize;
         let function_ns = between(random, 200, 20_000) * US;
-        let load = between(random, 20, 200);
-        let residents = (0..between(random, 0, 3 * cpus as u64))
+        // Idle CPUs are needed to see what does not use them.
+        let most = if between(random, 0, 2) == 0 { 40 } else { 200 };
+        let load = between(random, most / 10, most);
+        let mut residents: Vec<_> = (0..between(random, 0, cpus as u64 * most / 70))
             .map(|_| (resident(random), between(random, 0, 4) == 0))
             .collect();
+        // They know each other by their distance.
+        let social = social::draw(random, cpus as u64);
+        residents.extend(social.into_iter().map(|behaviour| (behaviour, false)));
         Self {
             cpus,
             policy: between(random, 0, 2) as u32,
@@ -138,6 +193,13 @@ impl Workload {
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
+            habits: Habits {
+                stays_of: [0, 0, 3, 50][between(random, 0, 3) as usize],
+                has_families: between(random, 0, 1) == 0,
+            },
+            topology: topology::draw(random, cpus),
+            boundaries: boundaries(random),
+            real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
         }
     }
 
@@ -152,8 +214,35 @@ impl Workload {
     }
 }
 
+/// Half of the machines have the loader's default.
+fn boundaries(random: &mut ChaCha8Rng) -> Boundaries {
+    let is_default = between(random, 0, 1) == 0;
+    let kinds = between(random, 1, 63) as u32;
+    Boundaries {
+        kinds: if is_default { 1 | 1 << 2 } else { kinds },
+        unit: if between(random, 0, 3) == 0 { 2 } else { 0 },
+        idle_ns: between(random, 1, 30) * MS,
+        port: [0, 8080][between(random, 0, 1) as usize],
+    }
+}
+
+/// They use at most about two thirds of the CPUs that they may have.
+fn real_time(random: &mut ChaCha8Rng, cpus: u64) -> RealTime {
+    let runs_ns = [50 * US, 500 * US, 10 * MS, 80 * MS][between(random, 0, 3) as usize];
+    RealTime {
+        gap_ns: runs_ns * between(random, 15, 300) / 10,
+        runs_ns,
+        cpus: if between(random, 0, 1) == 0 {
+            cpus
+        } else {
+            cpus.div_ceil(4)
+        },
+    }
+}
+
 fn resident(random: &mut ChaCha8Rng) -> Behaviour {
     match between(random, 0, 5) {
+        0 if between(random, 0, 1) == 0 => Behaviour::Endless,
         0 => Behaviour::Hog,
         1 => Behaviour::Yielder(between(random, 1, 500)),
         _ => Behaviour::Daemon {

@@ -61,6 +61,24 @@ fn lost_kicks_are_found() {
     assert!(found.count() > 0, "no seed shows that kicks are lost");
 }
 
+/// Without cpu_release(), a displaced task waits for the real-time task, beside idle CPUs.
+#[test]
+fn lost_releases_are_found() {
+    let is_found = |seed: u64| {
+        let seed = seed.to_string();
+        let output = model(&["run", &seed, "--ms", "200", "--lost-releases"]);
+        assert!(
+            output.status.code().is_some_and(|status| status < 2),
+            "it crashed"
+        );
+        text(&output).contains("has idled for")
+    };
+    assert!(
+        (1..=200).any(is_found),
+        "no seed shows that releases are lost"
+    );
+}
+
 #[test]
 fn a_search_counts() {
     let output = model(&["search", "--seconds", "1", "--seed", "5", "--jobs", "2"]);

@@ -1,0 +1,65 @@
+//! New tasks.
+
+use crate::ffi::{self, Fields, TaskStruct};
+use crate::life::Life;
+use crate::promises::Promise;
+use crate::state::{with, Place, State, Task, TaskId};
+use crate::workload::Behaviour;
+use std::mem::MaybeUninit;
+
+/// PF_KTHREAD.
+pub const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// The memory of a new task.
+pub fn new_fields(pid: i32, now: u64) -> Fields {
+    let mut fields = MaybeUninit::uninit();
+    // SAFETY: `fields` has room for what is written; it is written unless null comes back.
+    unsafe {
+        let task: *mut TaskStruct = ffi::model_new_task(pid, now, fields.as_mut_ptr());
+        assert!(!task.is_null(), "no memory for a task");
+        fields.assume_init()
+    }
+}
+
+/// A new task, which has not run yet, on `cpu`.
+pub fn push_task(s: &mut State, fields: Fields, behaviour: Behaviour, cpu: usize) -> TaskId {
+    let id = s.tasks.len();
+    s.tasks.push(Task {
+        fields,
+        place: Place::Asleep,
+        cpu,
+        queued_as: 0,
+        key: (0, 0),
+        left_ns: 0,
+        stops: false,
+        waits_since: None,
+        allowed_since: s.now,
+        direct: None,
+        behaviour,
+        promise: Promise::default(),
+        life: Life::default(),
+        context: None,
+    });
+    s.live.insert(id);
+    id
+}
+
+/// scx_init_task() and scx_enable_task().
+pub fn init_task(task: TaskId, fork: bool) {
+    let pointer = with(|s| s.tasks[task].fields.task);
+    // SAFETY: the task is one of the machine's.
+    let err = unsafe { ffi::model_init_task(pointer, fork) };
+    if err != 0 {
+        return with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
+    }
+    // SAFETY: the same.
+    unsafe { ffi::sfs_enable(pointer) };
+}
+
+/// The idle task: init_idle().
+pub fn swapper(now: u64) -> *mut TaskStruct {
+    let fields = new_fields(0, now);
+    // SAFETY: the task is new.
+    unsafe { *fields.flags |= KERNEL_THREAD };
+    fields.task
+}
