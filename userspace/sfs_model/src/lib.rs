@@ -8,9 +8,14 @@
 mod dsq;
 mod ffi;
 mod helpers;
+pub mod limits;
+mod loader;
 pub mod machine;
 mod maps;
+mod ringbuf;
 mod sched;
 pub mod search;
+pub mod shrink;
 mod state;
+mod timeline;
 pub mod workload;

@@ -1,10 +1,14 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
+use crate::limits::Limits;
+use crate::loader::plan::Plan;
+use crate::loader::{self, Next};
 use crate::maps::Map;
 use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
 use crate::state::{install, remove, with, Cpu, Event, Place, State, Task, TaskId, FIRST_PID};
+use crate::timeline::{cpus_of, picture, words, Entry};
 use crate::workload::{between, exponential, Behaviour, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
@@ -21,8 +25,11 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
 const CHECK_NS: u64 = 1_000_000;
-/// So many events are kept.
-const TIMELINE: usize = 200;
+/// Random numbers of arrivals, of changes, of the loader (two streams), of each resident.
+const ARRIVALS_STREAM: u64 = 1;
+const CHANGES_STREAM: u64 = 2;
+const LOADER_STREAM: u64 = 3;
+const RESIDENT_STREAMS: u64 = 1_000;
 /// No task waits for longer (docs/reliability.md).
 const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 
@@ -31,26 +38,37 @@ const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 pub struct Outcome {
     /// Violated invariants, in order.
     pub findings: Vec<String>,
-    /// The last events before the first finding, or before the end: ns since boot, and what.
+    /// What happened last before the first finding, or before the end: ns since load, and what.
     pub timeline: Vec<(u64, String)>,
+    /// Where things were then: CPUs, and tasks that wait.
+    pub picture: Vec<String>,
     /// Events that happened.
     pub events: u64,
     /// Callbacks of the kernel half that were called.
     pub callbacks: u64,
     /// Tasks that were there at some time.
     pub tasks: usize,
+    /// What the loader has done, if there is one.
+    pub loader: Option<String>,
     /// A digest of all that happened: the same seed has the same.
     pub digest: u64,
 }
 
 /// Runs a seed for `ns` of the machine's time. One process runs one seed only: the kernel half's
 /// variables are those of the process.
-pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
+pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let workload = Workload::draw(&mut random);
-    boot(&workload, random, faults);
+    let mut workload = Workload::draw(&mut random);
+    settings.limits.apply(&mut workload);
+    boot(&workload, random, settings);
     let mut machine = Machine {
         workload,
+        seed,
+        limits: settings.limits.clone(),
+        arrivals: stream(seed, ARRIVALS_STREAM),
+        changes: stream(seed, CHANGES_STREAM),
+        arrived: 0,
+        changed: 0,
         end: BOOT_NS + ns,
         digest: seed,
         events: 0,
@@ -64,12 +82,17 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
         timeline: state
             .timeline
             .iter()
-            .map(|(at, event)| (at - BOOT_NS, format!("{event:?}")))
+            .filter_map(|(at, entry)| Some((at - BOOT_NS, words(&state, entry)?)))
             .collect(),
+        picture: match state.findings.is_empty() {
+            true if state.recorded => picture(&state),
+            _ => state.picture.clone(),
+        },
         events: machine.events,
         callbacks: state.callbacks,
         tasks: state.tasks.len(),
         digest: machine.digest,
+        loader: loader::summary(&state),
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -78,8 +101,26 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
     outcome
 }
 
+/// How a seed is run.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What goes wrong on its machine.
+    pub faults: Faults,
+    /// What is left of it.
+    pub limits: Limits,
+    /// The timeline is recorded.
+    pub recorded: bool,
+}
+
+/// Random numbers of one kind of a seed's events: without another kind they are the same.
+fn stream(seed: u64, number: u64) -> ChaCha8Rng {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(number);
+    random
+}
+
 /// Makes the machine, without tasks.
-fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
+fn boot(workload: &Workload, random: ChaCha8Rng, settings: &Settings) {
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -112,8 +153,12 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         random,
         findings: Vec::new(),
         callbacks: 0,
-        faults,
+        faults: settings.faults,
         timeline: VecDeque::new(),
+        recorded: settings.recorded,
+        picture: Vec::new(),
+        booted_at: BOOT_NS,
+        loader: None,
     });
 }
 
@@ -145,6 +190,14 @@ fn new_fields(pid: i32, now: u64) -> Fields {
 
 struct Machine {
     workload: Workload,
+    seed: u64,
+    limits: Limits,
+    arrivals: ChaCha8Rng,
+    changes: ChaCha8Rng,
+    /// Functions that have arrived, also those that are left out.
+    arrived: u64,
+    /// The same for changes of tasks.
+    changed: u64,
     end: u64,
     digest: u64,
     events: u64,
@@ -154,9 +207,15 @@ struct Machine {
 impl Machine {
     /// Loads the scheduler, as scx_enable() does.
     fn load(&mut self) {
-        for &(behaviour, is_kernel_thread) in &self.workload.residents.clone() {
-            self.add_task(behaviour, is_kernel_thread);
+        let residents = self.workload.residents.clone();
+        for (number, &(behaviour, is_kernel_thread)) in (0..).zip(&residents) {
+            if self.limits.has_resident(number) {
+                let random = stream(self.seed, RESIDENT_STREAMS + number);
+                self.add_task(behaviour, is_kernel_thread, Some(random));
+            }
         }
+        let residents = with(|s| s.tasks.len());
+        let loader = self.start_loader();
         // SAFETY: the machine is there.
         let err = unsafe { ffi::sfs_init() };
         assert_eq!(err, 0, "the scheduler does not load");
@@ -167,12 +226,15 @@ impl Machine {
             // SAFETY: takes plain values.
             unsafe { ffi::model_set_idle(cpu as u32, true) };
         }
-        for task in 0..self.workload.residents.len() {
+        for task in 0..residents {
             self.init_task(task, false);
             with(|s| {
-                let delay = between(&mut s.random, 0, 5_000_000);
+                let delay = between(own_random(s, task), 0, 5_000_000);
                 s.after(delay, Event::Wake(task));
             });
+        }
+        if let Some(task) = loader {
+            self.init_task(task, false);
         }
         with(|s| {
             for cpu in 0..s.cpus.len() {
@@ -187,16 +249,34 @@ impl Machine {
         });
     }
 
-    fn add_task(&mut self, behaviour: Behaviour, is_kernel_thread: bool) -> TaskId {
+    /// Starts the loader, if the seed has one. Its random numbers are its own.
+    fn start_loader(&mut self) -> Option<TaskId> {
+        let mut random = stream(self.seed, LOADER_STREAM);
+        let plan = Plan::draw(&mut random, self.workload.policy, self.workload.slice_ns)?;
+        let plan = self.limits.apply_to_loader(plan)?;
+        let placement = stream(self.seed, LOADER_STREAM + 1);
+        let task = self.add_task(Behaviour::Loader, false, Some(placement));
+        loader::start(task, FIRST_PID + task as i32, plan, random);
+        Some(task)
+    }
+
+    /// Makes a task; with random numbers of its own, or with those of arrivals.
+    fn add_task(
+        &mut self,
+        behaviour: Behaviour,
+        is_kernel_thread: bool,
+        mut own: Option<ChaCha8Rng>,
+    ) -> TaskId {
         with(|s| {
+            let random = own.as_mut().unwrap_or(&mut self.arrivals);
             let id = s.tasks.len();
             let fields = new_fields(FIRST_PID + id as i32, s.now);
             if is_kernel_thread {
                 // SAFETY: the task is new.
                 unsafe { *fields.flags |= KERNEL_THREAD };
             }
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-            if between(&mut s.random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
+            let cpu = between(random, 0, s.cpus.len() as u64 - 1) as usize;
+            if between(random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
                 // SAFETY: the mask has a bit for each CPU.
                 unsafe {
                     (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
@@ -210,12 +290,13 @@ impl Machine {
                 cpu,
                 queued_as: 0,
                 key: (0, 0),
-                left_ns: behaviour.next_turn(&mut s.random),
+                left_ns: behaviour.next_turn(random),
                 stops: false,
                 waits_since: None,
                 allowed_since: s.now,
                 direct: None,
                 behaviour,
+                random: own.map(Box::new),
                 context: None,
             });
             s.live.insert(id);
@@ -243,9 +324,15 @@ impl Machine {
             if at > self.end || with(|s| s.findings.len() > 20) {
                 return;
             }
+            if with(|s| loader::is_gone(s)) {
+                return self.check();
+            }
             with(|s| {
                 s.now = at;
-                note(s, event);
+                // Ticks of idle CPUs say nothing.
+                if !matches!(event, Event::Tick(cpu) if s.cpus[cpu].current.is_none()) {
+                    s.tell(Entry::Event(event));
+                }
             });
             self.events += 1;
             let number = match event {
@@ -258,6 +345,7 @@ impl Machine {
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
                 Event::Change => 8 << 32,
+                Event::Loader(_) => 9 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -282,6 +370,7 @@ impl Machine {
             Event::Arrival => self.arrive(),
             Event::Change => self.change(),
             Event::Timer(timer, start) => fire(timer, start),
+            Event::Loader(nudge) => loader::nudged(nudge),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);
@@ -304,6 +393,17 @@ impl Machine {
                 with(|s| s.tasks[task].stops = true);
                 schedule(cpu);
             }
+            Then::Serves => match loader::step(cpu) {
+                Next::Runs(ns) => with(|s| {
+                    s.tasks[task].left_ns = ns;
+                    s.after(ns, Event::Done(cpu, turn));
+                }),
+                Next::Sleeps => {
+                    with(|s| s.tasks[task].stops = true);
+                    schedule(cpu);
+                }
+                Next::Unloads => {}
+            },
             Then::Yields => {
                 with(|s| next_turn(s, task));
                 yield_now(cpu, task);
@@ -331,33 +431,47 @@ impl Machine {
 
     /// A process is forked.
     fn arrive(&mut self) {
-        let (behaviour, cpu) = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.arrivals_ns);
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+        let since_load = with(|s| s.now - s.booted_at);
+        let delay = self.workload.next_arrival(&mut self.arrivals, since_load);
+        let cpu = between(&mut self.arrivals, 0, self.workload.cpus as u64 - 1) as usize;
+        let behaviour = self.workload.function(&mut self.arrivals);
+        with(|s| {
             s.here = cpu;
             s.after(delay, Event::Arrival);
-            (self.workload.function(&mut s.random), cpu)
         });
-        let task = self.add_task(behaviour, false);
+        self.arrived += 1;
+        if !self.limits.has_function(self.arrived - 1) {
+            // Its other random numbers are drawn as well, or later functions would change.
+            between(&mut self.arrivals, 0, 1);
+            between(&mut self.arrivals, 0, 1);
+            return;
+        }
+        let task = self.add_task(behaviour, false, None);
+        loader::name_function(task, behaviour);
+        with(|s| s.tell(Entry::Arrives(task)));
         self.init_task(task, true);
         wake_up(cpu, task, true);
     }
 
     /// Somebody changes a task, wherever it is.
-    fn change(&self) {
+    fn change(&mut self) {
         let chosen = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.changes_ns);
+            let delay = exponential(&mut self.changes, self.workload.changes_ns);
             s.after(delay, Event::Change);
-            s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            s.here = between(&mut self.changes, 0, s.cpus.len() as u64 - 1) as usize;
             let last = (s.live.len() as u64).checked_sub(1)?;
-            let task = between(&mut s.random, 0, last) as usize;
+            let task = between(&mut self.changes, 0, last) as usize;
             let task = *s.live.iter().nth(task)?;
-            let value = between(&mut s.random, 0, u64::MAX - 1);
+            let value = between(&mut self.changes, 0, u64::MAX - 1);
             Some((s.here, task, value))
         });
         let Some((cpu, task, value)) = chosen else {
             return;
         };
+        self.changed += 1;
+        if !self.limits.has_change(self.changed - 1) {
+            return;
+        }
         change(cpu, task, |s| match value % 2 {
             0 => set_weight(s, task, value / 2),
             _ => set_cpus(s, task, value / 2),
@@ -367,6 +481,7 @@ impl Machine {
     /// The invariants.
     fn check(&self) {
         recount();
+        loader::checks::check(self.workload.tick_ns);
         with(|s| {
             let limit = self.idle_limit();
             let idles = |cpu: &Cpu| cpu.current.is_none() && s.now - cpu.idle_since > limit;
@@ -422,6 +537,7 @@ fn set_weight(s: &mut State, task: TaskId, value: u64) {
     let weight = [1, 3, 100, 100, 1_000, 10_000][value as usize % 6];
     // SAFETY: the task's memory lives as long as the machine.
     unsafe { *s.tasks[task].fields.weight = weight };
+    s.tell(Entry::Changed(task, format!("use a weight of {weight}")));
 }
 
 /// One CPU, all, or some. A task that runs keeps its CPU among them; one that waits goes with
@@ -451,21 +567,14 @@ fn set_cpus(s: &mut State, task: TaskId, value: u64) {
         *fields.nr_cpus = cpus;
     }
     s.tasks[task].allowed_since = s.now;
+    if s.recorded {
+        let what = format!("run {}", cpus_of(s, task));
+        s.tell(Entry::Changed(task, what));
+    }
     let here = s.tasks[task].cpu;
     if !s.may_run(task, here) {
         s.tasks[task].cpu = keep;
     }
-}
-
-/// Keeps the last events up to the first finding.
-fn note(s: &mut State, event: Event) {
-    if !s.findings.is_empty() {
-        return;
-    }
-    if s.timeline.len() == TIMELINE {
-        s.timeline.pop_front();
-    }
-    s.timeline.push_back((s.now, event));
 }
 
 /// What the kernel half counts is what a recount gives, and no queue has more tasks than count.
@@ -511,9 +620,15 @@ fn recount() {
     });
 }
 
+/// The random numbers of a task.
+fn own_random(s: &mut State, task: TaskId) -> &mut ChaCha8Rng {
+    let own = s.tasks[task].random.as_deref_mut();
+    own.unwrap_or(&mut s.random)
+}
+
 fn next_turn(s: &mut State, task: TaskId) {
     let behaviour = s.tasks[task].behaviour;
-    s.tasks[task].left_ns = behaviour.next_turn(&mut s.random);
+    s.tasks[task].left_ns = behaviour.next_turn(own_random(s, task));
 }
 
 /// A BPF timer fires, if it has not been started again.

@@ -4,7 +4,9 @@
 
 use crate::ffi;
 use crate::ffi::TaskStruct;
+use crate::loader;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
+use crate::timeline::{turn_of, Entry};
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -165,12 +167,14 @@ pub fn dispatch_enqueue(s: &mut State, task: TaskId, queue: u64, flags: u64) {
     };
     s.tasks[task].key = key;
     s.tasks[task].place = Place::Queue(queue);
+    s.tell(Entry::Queued(task, queue));
 }
 
 /// Puts a task into a CPU's local queue, and makes the CPU look at it if it idles.
 fn local_enqueue(s: &mut State, task: TaskId, cpu: CpuId, flags: u64) {
     s.tasks[task].cpu = cpu;
     s.tasks[task].place = Place::Local;
+    s.tell(Entry::Local(task, cpu));
     if flags & (ENQ_HEAD | ENQ_PREEMPT) != 0 {
         s.cpus[cpu].local.push_front(task);
     } else {
@@ -436,7 +440,10 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     });
     // SAFETY: takes plain values.
     unsafe { ffi::model_set_idle(cpu as u32, next.is_none()) };
-    let Some(task) = next else { return };
+    let Some(task) = next else {
+        return with(|s| s.tell(Entry::Idles(cpu)));
+    };
+    tell_run(cpu, task);
     with(|s| {
         s.cpus[cpu].local.retain(|&other| other != task);
         let t = &mut s.tasks[task];
@@ -451,12 +458,32 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     });
 }
 
+/// Notes that a CPU runs a task, with the kind of its turn.
+fn tell_run(cpu: CpuId, task: TaskId) {
+    if let Some(pointer) = with(|s| s.recorded.then(|| s.tasks[task].fields.task)) {
+        let turn = turn_of(pointer);
+        with(|s| s.tell(Entry::Runs(cpu, task, turn)));
+    }
+}
+
 /// finish_task_switch(): the task that has left sleeps, or is no more.
 fn finish(_cpu: CpuId, task: TaskId) {
-    with(|s| s.tasks[task].stops = false);
+    with(|s| {
+        s.tasks[task].stops = false;
+        let ends = s.tasks[task].behaviour.ends();
+        s.tell(if ends {
+            Entry::Ends(task)
+        } else {
+            Entry::Sleeps(task)
+        });
+    });
+    if with(|s| loader::fell_asleep(s, task)) {
+        return;
+    }
     let sleep = with(|s| {
-        let (behaviour, random) = (&mut s.tasks[task].behaviour, &mut s.random);
-        behaviour.sleep(random)
+        let t = &mut s.tasks[task];
+        let random = t.random.as_deref_mut().unwrap_or(&mut s.random);
+        t.behaviour.sleep(random)
     });
     match sleep {
         Some(ns) => with(|s| s.after(ns, Event::Wake(task))),

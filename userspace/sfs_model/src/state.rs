@@ -3,6 +3,7 @@
 use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
 use crate::maps::Map;
+use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -59,6 +60,8 @@ pub struct Task {
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
+    /// Random numbers of its own; `None`: it takes those of the machine.
+    pub random: Option<Box<ChaCha8Rng>>,
     /// What the kernel half keeps of it.
     pub context: Option<crate::maps::Context>,
 }
@@ -68,6 +71,10 @@ pub struct Task {
 pub struct Faults {
     /// Kicks do not arrive.
     pub lost_kicks: bool,
+    /// The loader is not woken up when a ring buffer has something to read.
+    pub lost_events: bool,
+    /// Tasks cannot be moved from one queue to another.
+    pub stuck_queues: bool,
 }
 
 /// A CPU.
@@ -108,6 +115,8 @@ pub enum Event {
     Change,
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
+    /// Something reaches the loader.
+    Loader(crate::loader::Nudge),
     /// The invariants are checked.
     Check,
 }
@@ -179,8 +188,16 @@ pub struct State {
     pub callbacks: u64,
     /// What goes wrong on this machine.
     pub faults: Faults,
-    /// The last events, with their times, up to the first finding.
-    pub timeline: VecDeque<(u64, Event)>,
+    /// What has happened last, with times, up to the first finding; empty unless it is recorded.
+    pub timeline: VecDeque<(u64, Entry)>,
+    /// It is recorded.
+    pub recorded: bool,
+    /// Where things were at the first finding; empty unless it is recorded.
+    pub picture: Vec<String>,
+    /// When the scheduler was loaded, ns since boot.
+    pub booted_at: u64,
+    /// The loader; `None`: S is fixed, and nobody answers the kernel half.
+    pub loader: Option<crate::loader::Loader>,
 }
 
 thread_local! {
@@ -222,9 +239,23 @@ impl State {
         word >> (cpu % 64) & 1 == 1
     }
 
+    /// Notes what has happened for the timeline, up to the first finding.
+    pub fn tell(&mut self, entry: Entry) {
+        if !self.recorded || !self.findings.is_empty() {
+            return;
+        }
+        if self.timeline.len() == crate::timeline::LENGTH {
+            self.timeline.pop_front();
+        }
+        self.timeline.push_back((self.now, entry));
+    }
+
     /// A violated invariant.
     pub fn finding(&mut self, text: String) {
-        let ms = self.now as f64 / 1e6;
+        if self.recorded && self.findings.is_empty() {
+            self.picture = crate::timeline::picture(self);
+        }
+        let ms = (self.now - self.booted_at) as f64 / 1e6;
         self.findings.push(format!("{ms:.3} ms: {text}"));
     }
 }
