@@ -1,8 +1,9 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
+mod starts;
+
 use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
 use crate::limits::Limits;
-use crate::loader::plan::Plan;
 use crate::loader::{self, Next};
 use crate::maps::Map;
 use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
@@ -12,6 +13,8 @@ use crate::timeline::{cpus_of, picture, words, Entry};
 use crate::workload::{between, exponential, Behaviour, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+pub use starts::Settings;
+use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, RESIDENT_STREAMS};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem::MaybeUninit;
@@ -25,11 +28,6 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
 const CHECK_NS: u64 = 1_000_000;
-/// Random numbers of arrivals, of changes, of the loader (two streams), of each resident.
-const ARRIVALS_STREAM: u64 = 1;
-const CHANGES_STREAM: u64 = 2;
-const LOADER_STREAM: u64 = 3;
-const RESIDENT_STREAMS: u64 = 1_000;
 /// No task waits for longer (docs/reliability.md).
 const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 
@@ -99,24 +97,6 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
         unsafe { ffi::model_free_task(task.fields.task) };
     }
     outcome
-}
-
-/// How a seed is run.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// What goes wrong on its machine.
-    pub faults: Faults,
-    /// What is left of it.
-    pub limits: Limits,
-    /// The timeline is recorded.
-    pub recorded: bool,
-}
-
-/// Random numbers of one kind of a seed's events: without another kind they are the same.
-fn stream(seed: u64, number: u64) -> ChaCha8Rng {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(number);
-    random
 }
 
 /// Makes the machine, without tasks.
@@ -247,17 +227,6 @@ impl Machine {
                 s.after(self.workload.changes_ns, Event::Change);
             }
         });
-    }
-
-    /// Starts the loader, if the seed has one. Its random numbers are its own.
-    fn start_loader(&mut self) -> Option<TaskId> {
-        let mut random = stream(self.seed, LOADER_STREAM);
-        let plan = Plan::draw(&mut random, self.workload.policy, self.workload.slice_ns)?;
-        let plan = self.limits.apply_to_loader(plan)?;
-        let placement = stream(self.seed, LOADER_STREAM + 1);
-        let task = self.add_task(Behaviour::Loader, false, Some(placement));
-        loader::start(task, FIRST_PID + task as i32, plan, random);
-        Some(task)
     }
 
     /// Makes a task; with random numbers of its own, or with those of arrivals.
@@ -427,30 +396,6 @@ impl Machine {
             cpu
         });
         wake_up(cpu, task, false);
-    }
-
-    /// A process is forked.
-    fn arrive(&mut self) {
-        let since_load = with(|s| s.now - s.booted_at);
-        let delay = self.workload.next_arrival(&mut self.arrivals, since_load);
-        let cpu = between(&mut self.arrivals, 0, self.workload.cpus as u64 - 1) as usize;
-        let behaviour = self.workload.function(&mut self.arrivals);
-        with(|s| {
-            s.here = cpu;
-            s.after(delay, Event::Arrival);
-        });
-        self.arrived += 1;
-        if !self.limits.has_function(self.arrived - 1) {
-            // Its other random numbers are drawn as well, or later functions would change.
-            between(&mut self.arrivals, 0, 1);
-            between(&mut self.arrivals, 0, 1);
-            return;
-        }
-        let task = self.add_task(behaviour, false, None);
-        loader::name_function(task, behaviour);
-        with(|s| s.tell(Entry::Arrives(task)));
-        self.init_task(task, true);
-        wake_up(cpu, task, true);
     }
 
     /// Somebody changes a task, wherever it is.

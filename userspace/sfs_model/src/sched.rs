@@ -6,7 +6,7 @@ use crate::ffi;
 use crate::ffi::TaskStruct;
 use crate::loader;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
-use crate::timeline::{turn_of, Entry};
+use crate::timeline::{tell_run, Entry};
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -456,14 +456,6 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
         let (turn, left) = (s.cpus[cpu].turn, s.tasks[task].left_ns);
         s.after(left, Event::Done(cpu, turn));
     });
-}
-
-/// Notes that a CPU runs a task, with the kind of its turn.
-fn tell_run(cpu: CpuId, task: TaskId) {
-    if let Some(pointer) = with(|s| s.recorded.then(|| s.tasks[task].fields.task)) {
-        let turn = turn_of(pointer);
-        with(|s| s.tell(Entry::Runs(cpu, task, turn)));
-    }
 }
 
 /// finish_task_switch(): the task that has left sleeps, or is no more.

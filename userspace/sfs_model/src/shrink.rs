@@ -56,7 +56,7 @@ pub fn shrink(
     time: Duration,
 ) -> Result<Option<Shrunk>> {
     let output = run(seed, ms, &limits, faults)?;
-    let Some((kind, at, tasks)) = finding(&output) else {
+    let Some((kind, at, tasks)) = first_finding(&output) else {
         return Ok(None);
     };
     let ms = at.map_or(ms, |at| at.min(ms));
@@ -152,7 +152,7 @@ impl Shrinker<'_> {
         self.tries += 1;
         // The finding may come later.
         let output = run(self.seed, 2 * self.best.ms, &limits, self.faults)?;
-        let Some((kind, at, tasks)) = finding(&output) else {
+        let Some((kind, at, tasks)) = first_finding(&output) else {
             return Ok(false);
         };
         if kind != self.kind {
@@ -185,7 +185,7 @@ fn run(seed: u64, ms: u64, limits: &Limits, faults: &[String]) -> Result<Output>
 
 /// The kind of the first finding of a run, the ms up to it, and the number of tasks. A crash is a
 /// finding without a time.
-fn finding(output: &Output) -> Option<(String, Option<u64>, u64)> {
+fn first_finding(output: &Output) -> Option<(String, Option<u64>, u64)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let tasks = number_before(&text, "tasks in").unwrap_or(1_000);
     if !matches!(output.status.code(), Some(0 | 1)) {

@@ -2,7 +2,7 @@
 
 use crate::ffi::TaskStruct;
 use crate::loader::Nudge;
-use crate::state::{CpuId, Event, Place, State, TaskId};
+use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::workload::Behaviour;
 
 /// So many entries are kept.
@@ -173,4 +173,12 @@ extern "C" {
 pub fn turn_of(task: *mut TaskStruct) -> u32 {
     // SAFETY: the task is one of the machine's.
     unsafe { model_turn_of(task) }
+}
+
+/// Notes that a CPU runs a task, with the kind of its turn, if that is recorded.
+pub fn tell_run(cpu: CpuId, task: TaskId) {
+    if let Some(pointer) = with(|s| s.recorded.then(|| s.tasks[task].fields.task)) {
+        let turn = turn_of(pointer);
+        with(|s| s.tell(Entry::Runs(cpu, task, turn)));
+    }
 }

@@ -106,6 +106,7 @@ fn loaders_do_all_that_they_can() {
         "fair-only mode",
         "and back",
         "dismissed",
+        "late",
         "ranks",
         "killed",
     ];
@@ -117,6 +118,7 @@ fn loaders_do_all_that_they_can() {
             "fair-only mode" => !some(&text, " times and left "),
             "and back" => !some(&text, " times, "),
             "dismissed" => !some(&text, " reports dismissed"),
+            "late" => !some(&text, " ms, "),
             "ranks" => !text.contains(", ranks in force"),
             _ => !text.contains(", killed"),
         });

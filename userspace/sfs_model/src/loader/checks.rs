@@ -2,7 +2,7 @@
 
 use super::ffi::{self, ModeSwitch, Words};
 use super::{Sleep, Step};
-use crate::state::{with, Place, State, TaskId};
+use crate::state::{with, Place, State};
 use crate::timeline::turn_of;
 use sfs_policy::Mode;
 use std::ops::Range;
@@ -15,6 +15,9 @@ const FILTER_TURN: u32 = 1;
 /// Kernel threads, daemons and the loader come before FILTER and FAIR for so long, ns.
 const SHORT_TURN_NS: u64 = 4_000_000;
 
+/// So long after the loader is late, the backlog of FILTER has gone to FAIR, ns.
+const BACKLOG_NS: u64 = 100_000_000;
+
 /// What the checks remember.
 #[derive(Debug)]
 pub struct Watch {
@@ -25,8 +28,10 @@ pub struct Watch {
     checked_at: u64,
     /// For so long fair-only mode has had no reason, ns.
     calm_ns: u64,
-    /// FILTER's head that must go, its place, and since when it is there.
-    head: Option<((TaskId, u64), u64)>,
+    /// For so long the loader has been late in all, ns.
+    pub late_ns: u64,
+    /// Since when FILTER's head has waited for too long while the loader is late.
+    stays_since: Option<u64>,
     /// For each CPU: its FILTER turn in fair-only mode, and since when.
     turns: Vec<Option<(u64, u64)>>,
     /// Since when a report of overload has had no answer.
@@ -41,7 +46,8 @@ impl Watch {
             slice_set_at: now,
             checked_at: now,
             calm_ns: 0,
-            head: None,
+            late_ns: 0,
+            stays_since: None,
             turns: vec![None; cpus],
             unanswered: None,
         }
@@ -60,7 +66,7 @@ pub fn check(tick_ns: u64) {
         watch(s).checked_at = s.now;
         backlog_is_gone(s, &words);
         overload_ends(s, &words, elapsed, tick_ns);
-        late_loader_is_replaced(s, &words, tick_ns);
+        late_loader_is_replaced(s, &words, elapsed, tick_ns);
         reports_are_answered(s, &words);
     });
     filter_turns_end(tick_ns);
@@ -139,27 +145,25 @@ fn overload_ends(s: &mut State, words: &Words, elapsed: u64, tick_ns: u64) {
 }
 
 /// If the loader is late, each dispatch moves work that has waited for too long from the head of
-/// FILTER to FAIR (relieve_filter()), and each FILTER turn ends at a tick for that.
-fn late_loader_is_replaced(s: &mut State, words: &Words, tick_ns: u64) {
+/// FILTER to FAIR (relieve_filter()), more than arrives between two dispatches, and each FILTER
+/// turn ends at a tick for that.
+fn late_loader_is_replaced(s: &mut State, words: &Words, elapsed: u64, tick_ns: u64) {
     let now = s.now;
     let turn = 2 * tick_ns + words.fair_slice_ns + SHORT_TURN_NS;
-    let since = words.overload_since + words.loader_grace_ns;
-    let is_late = words.mode == 0 && words.overload_since > 0 && now > since;
-    let must_go = is_late && words.head_wait >= words.overload_wait;
-    let first = s.queues.get(&FILTER).and_then(|queue| queue.iter().next());
-    let head = first
-        .filter(|_| must_go)
-        .map(|task| (task, s.tasks[task].queued_as));
     let watch = watch(s);
-    let same = watch.head.filter(|(before, _)| Some(*before) == head);
-    watch.head = same.or(head.map(|head| (head, now)));
-    let stays = watch
-        .head
-        .map_or(0, |(_, since)| now - since.max(watch.slice_set_at));
-    if stays > turn {
-        watch.head = None;
+    // Work that must go since S was set may be a backlog as well.
+    let since = (words.overload_since + words.loader_grace_ns).max(watch.slice_set_at);
+    let is_overload = words.mode == 0 && words.overload_since > 0;
+    if is_overload && now > words.overload_since + words.loader_grace_ns {
+        watch.late_ns += elapsed;
+    }
+    let is_late = is_overload && now > since + BACKLOG_NS;
+    let stays = is_late && words.head_wait > words.overload_wait + turn;
+    watch.stays_since = stays.then(|| watch.stays_since.unwrap_or(now));
+    if watch.stays_since.is_some_and(|since| now - since > turn) {
+        watch.stays_since = None;
         s.finding(format!(
-            "the loader is late, and a task that waits for {} ms remains at the head of FILTER",
+            "the loader is late, and the head of FILTER has waited for {} ms",
             words.head_wait / 1_000_000
         ));
     }

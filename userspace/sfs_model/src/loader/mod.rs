@@ -4,6 +4,7 @@
 //! Its work is a row of steps, each of which needs CPU time, so it may lose its CPU between
 //! reading an event and acting on it. A seed has it killed, or lets it sleep without an answer.
 
+mod answers;
 pub mod checks;
 pub mod ffi;
 mod learning;
@@ -12,15 +13,13 @@ pub mod plan;
 use crate::ringbuf::Ring;
 use crate::sched::wake_up;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
-use crate::timeline::Entry;
 use crate::workload::{exponential, Behaviour};
 use checks::Watch;
-use ffi::{Completion, ModeSwitch};
+use ffi::Completion;
 use learning::{Learning, REFRESH_NS};
 use plan::Plan;
 use rand_chacha::ChaCha8Rng;
-use sfs_policy::learn::Change;
-use sfs_policy::{defaults, Config, Controller, Mode, Transition};
+use sfs_policy::{defaults, Config, Controller, Mode};
 use std::collections::VecDeque;
 use std::ffi::{c_void, CString};
 
@@ -273,7 +272,7 @@ pub fn summary(s: &State) -> Option<String> {
     let counters = loader.controller.counters();
     Some(format!(
         "loader: {} reads, {} arrivals, S computed {} times and {} us at the end, fair-only mode \
-         entered {} times and left {} times, {} reports dismissed, {} records lost, {}",
+         entered {} times and left {} times, {} reports dismissed, late for {} ms, {} records lost, {}",
         loader.done.reads,
         counters.arrivals,
         counters.recomputations,
@@ -281,6 +280,7 @@ pub fn summary(s: &State) -> Option<String> {
         counters.fair_only_entered,
         counters.fair_only_left,
         loader.done.dismissed,
+        loader.watch.late_ns / 1_000_000,
         loader.rings[0].lost() + loader.rings[1].lost(),
         match (loader.is_gone, loader.is_in_force()) {
             (true, _) => "killed",
@@ -307,10 +307,10 @@ pub fn step(cpu: CpuId) -> Next {
     });
     match step {
         Err(next) => return next,
-        Ok(None) => with(look),
-        Ok(Some(Step::Learn(completions))) => with(|s| learn(s, &completions)),
-        Ok(Some(Step::Event(event))) => with(|s| take(s, event)),
-        Ok(Some(Step::Switch(mode))) => switch(cpu, mode),
+        Ok(None) => with(answers::look),
+        Ok(Some(Step::Learn(completions))) => with(|s| answers::learn(s, &completions)),
+        Ok(Some(Step::Event(event))) => with(|s| answers::take(s, event)),
+        Ok(Some(Step::Switch(mode))) => answers::switch(cpu, mode),
     }
     with(|s| {
         let now = s.now;
@@ -321,164 +321,6 @@ pub fn step(cpu: CpuId) -> Next {
         loader.sleep = Sleep::Poll;
         Next::Sleeps
     })
-}
-
-/// poll() has returned: `Control::serve()`, `take_events()`.
-fn look(s: &mut State) {
-    let now = s.now;
-    let loader = s.loader.as_mut().expect("it runs");
-    loader.is_asked = false;
-    if !loader.has_events() && loader.learn_in(now) != Some(0) {
-        return;
-    }
-    loader.taken_at = now;
-    loader.done.reads += 1;
-    let [events, completions] = [0, 1].map(|number| loader.rings[number].consume());
-    // SAFETY: both are plain numbers.
-    let (events, completions) = unsafe {
-        (
-            events.iter().filter_map(|bytes| ffi::record(bytes)),
-            completions.iter().filter_map(|bytes| ffi::record(bytes)),
-        )
-    };
-    if loader.learning.is_some() {
-        loader.steps.push_back(Step::Learn(completions.collect()));
-    }
-    loader.steps.extend(events.map(Step::Event));
-    let said = format!("reads {} records", loader.steps.len());
-    s.tell(Entry::Loader(said));
-}
-
-/// `Control::learn()`.
-fn learn(s: &mut State, completions: &[Completion]) {
-    let since_load = s.now - s.booted_at;
-    let loader = s.loader.as_mut().expect("it runs");
-    let learning = loader.learning.as_mut().expect("it learns");
-    match learning.take(completions, since_load) {
-        // SAFETY: writes a number of the kernel half.
-        None => unsafe { ffi::model_set_default_table(ffi::NO_TABLE) },
-        Some(changes) => changes.into_iter().for_each(|change| hand_over(s, change)),
-    }
-    let loader = s.loader.as_mut().expect("it runs");
-    if loader.is_in_force() && loader.controller.mode() == Mode::FairOnly {
-        loader.steps.push_front(Step::Switch(Mode::Filter));
-        loader.controller.on_delay(0);
-    }
-}
-
-/// The trait `Ranking` of the loader.
-fn hand_over(s: &mut State, change: Change) {
-    let maps = s.loader.as_ref().expect("it runs").maps;
-    let mut write = |map: *const c_void, key: &[u8], value: &[u8]| {
-        let map = s.maps.get_mut(&(map as usize)).expect("the map is there");
-        // SAFETY: keys and values have the sizes that the kernel half declares. A function
-        // without room keeps its rank, as there.
-        let _ = unsafe { map.update(key.as_ptr(), value.as_ptr(), 0) };
-    };
-    match change {
-        Change::Table(id, table) => {
-            let value = [&table.rank[..], &table.worse[..], &[0; 12]].concat();
-            write(maps.rank_tables, &u32::from(id).to_ne_bytes(), &value);
-        }
-        // SAFETY: writes a number of the kernel half.
-        Change::DefaultTable(id) => unsafe { ffi::model_set_default_table(id.into()) },
-        Change::Function(function, id) => {
-            let (key, value) = (function.to_ne_bytes(), u32::from(id).to_ne_bytes());
-            write(maps.function_tables, &key, &value);
-        }
-        Change::Forgotten(function) => {
-            let map = s.maps.get_mut(&(maps.function_tables as usize));
-            // SAFETY: as above.
-            unsafe {
-                map.expect("the map is there")
-                    .delete(function.to_ne_bytes().as_ptr())
-            };
-        }
-    }
-}
-
-/// `Control::take_events()`, for one event.
-fn take(s: &mut State, event: ffi::Event) {
-    match event.kind {
-        ffi::ARRIVALS => on_arrivals(s, event.value),
-        ffi::OVERLOAD_BEGUN | ffi::OVERLOAD_OVER => on_delay(s, event),
-        kind => s.finding(format!(
-            "the loader gets an event of the unknown kind {kind}"
-        )),
-    }
-}
-
-/// `Control::on_arrivals()`, `IatMap::read_to()`.
-fn on_arrivals(s: &mut State, total: u64) {
-    let now = s.now;
-    let loader = s.loader.as_mut().expect("it runs");
-    let oldest = total
-        .saturating_sub(ffi::IAT_SLOTS)
-        .max(loader.arrivals_read);
-    let map = &s.maps[&(loader.maps.arrivals as usize)];
-    let mut arrivals = Vec::new();
-    for number in oldest..total {
-        let slot = (number % ffi::IAT_SLOTS) as u32;
-        // SAFETY: the map has this slot, of two numbers.
-        let [seq, at] = unsafe { *map.lookup((&raw const slot).cast(), 0).cast::<[u64; 2]>() };
-        arrivals.extend((seq == number + 1).then_some(at));
-    }
-    loader.arrivals_read = loader.arrivals_read.max(total);
-    if let Some(slice_ns) = loader.controller.on_arrivals(&arrivals) {
-        loader.set_slice(now, slice_ns);
-        s.tell(Entry::Loader(format!("sets S to {} us", slice_ns / 1_000)));
-    }
-    checks::arrivals(s, oldest..total, &arrivals);
-}
-
-/// `Control::on_delay()`.
-fn on_delay(s: &mut State, event: ffi::Event) {
-    let loader = s.loader.as_mut().expect("it runs");
-    let is_begun = event.kind == ffi::OVERLOAD_BEGUN;
-    let is_dismissed = loader.is_in_force() || {
-        let transition = loader.controller.on_delay(event.value);
-        let mode = transition.map(Transition::mode);
-        if let Some(mode) = mode {
-            loader.steps.push_front(Step::Switch(mode));
-        }
-        mode.is_none() && is_begun && event.value < ffi::WATCHDOG_GUARD_NS
-    };
-    if is_dismissed {
-        loader.done.dismissed += 1;
-        // SAFETY: writes a number of the kernel half.
-        unsafe { ffi::model_dismiss_overload() };
-        s.tell(Entry::Loader("dismisses overload".into()));
-    }
-}
-
-/// `KernelHalf::switch_mode()`: one call of the kernel half; there are more if tasks are left.
-fn switch(cpu: CpuId, mode: Mode) {
-    let mut arg = ModeSwitch {
-        mode: u32::from(mode == Mode::FairOnly),
-        moved: 0,
-        left: 0,
-    };
-    let before = with(|s| {
-        s.here = cpu;
-        s.callbacks += 1;
-        checks::waiting(s)
-    });
-    // SAFETY: `arg` lives during the call.
-    unsafe { ffi::switch_mode(&mut arg) };
-    with(|s| {
-        let now = s.now;
-        let loader = s.loader.as_mut().expect("it runs");
-        loader.told.mode = mode;
-        loader.watch.switched_at = now;
-        if arg.left != 0 {
-            loader.steps.push_front(Step::Switch(mode));
-        }
-        s.tell(Entry::Loader(format!(
-            "switches to {mode:?}, {} tasks move",
-            arg.moved
-        )));
-    });
-    checks::switched(mode, before, arg);
 }
 
 /// Gives a function that arrives its name, by which the kernel half tells functions apart: those
