@@ -27,6 +27,7 @@ struct model_loader_maps {
 	void *arrivals;
 	void *rank_tables;
 	void *function_tables;
+	void *stats;
 };
 
 void model_list_loader_maps(struct model_loader_maps *maps)
@@ -36,6 +37,7 @@ void model_list_loader_maps(struct model_loader_maps *maps)
 	maps->arrivals = &iat_map;
 	maps->rank_tables = &rank_tables;
 	maps->function_tables = &function_tables;
+	maps->stats = &stats;
 }
 
 void model_set_slice(u64 slice, u64 overload, u64 recover)
@@ -93,6 +95,12 @@ void model_read_words(struct model_words *words)
 	if (tctx && tctx->queued_at)
 		words->head_wait = time_delta(clock_now(), tctx->queued_at);
 	words->fair_slice_ns = fair_slice_ns;
+}
+
+/* How many tasks a CPU has moved from FILTER to FAIR, in place of a late loader or for a debt. */
+u64 model_relieved(const struct sfs_stats *of_cpu)
+{
+	return of_cpu->counter[SFS_RELIEVED] + of_cpu->counter[SFS_IN_DEBT];
 }
 
 /* The kind of the turn of @p; enum turn. */

@@ -15,9 +15,6 @@ const FILTER_TURN: u32 = 1;
 /// Kernel threads, daemons and the loader come before FILTER and FAIR for so long, ns.
 const SHORT_TURN_NS: u64 = 4_000_000;
 
-/// So long after the loader is late, the backlog of FILTER has gone to FAIR, ns.
-const BACKLOG_NS: u64 = 100_000_000;
-
 /// What the checks remember.
 #[derive(Debug)]
 pub struct Watch {
@@ -30,8 +27,9 @@ pub struct Watch {
     calm_ns: u64,
     /// For so long the loader has been late in all, ns.
     pub late_ns: u64,
-    /// Since when FILTER's head has waited for too long while the loader is late.
-    stays_since: Option<u64>,
+    /// Since when the head of FILTER waits for too long beside a late loader, and how many tasks
+    /// were relieved then.
+    stays: Option<(u64, u64)>,
     /// For each CPU: its FILTER turn in fair-only mode, and since when.
     turns: Vec<Option<(u64, u64)>>,
     /// Since when a report of overload has had no answer.
@@ -47,7 +45,7 @@ impl Watch {
             checked_at: now,
             calm_ns: 0,
             late_ns: 0,
-            stays_since: None,
+            stays: None,
             turns: vec![None; cpus],
             unanswered: None,
         }
@@ -145,28 +143,37 @@ fn overload_ends(s: &mut State, words: &Words, elapsed: u64, tick_ns: u64) {
 }
 
 /// If the loader is late, each dispatch moves work that has waited for too long from the head of
-/// FILTER to FAIR (relieve_filter()), more than arrives between two dispatches, and each FILTER
-/// turn ends at a tick for that.
+/// FILTER to FAIR (relieve_filter()), and each FILTER turn ends at a tick for that.
 fn late_loader_is_replaced(s: &mut State, words: &Words, elapsed: u64, tick_ns: u64) {
-    let now = s.now;
+    let (now, relieved) = (s.now, relieved(s));
     let turn = 2 * tick_ns + words.fair_slice_ns + SHORT_TURN_NS;
+    let since = words.overload_since + words.loader_grace_ns;
+    let is_late = words.mode == 0 && words.overload_since > 0 && now > since;
+    let stays = is_late && words.head_wait >= words.overload_wait;
     let watch = watch(s);
-    // Work that must go since S was set may be a backlog as well.
-    let since = (words.overload_since + words.loader_grace_ns).max(watch.slice_set_at);
-    let is_overload = words.mode == 0 && words.overload_since > 0;
-    if is_overload && now > words.overload_since + words.loader_grace_ns {
-        watch.late_ns += elapsed;
-    }
-    let is_late = is_overload && now > since + BACKLOG_NS;
-    let stays = is_late && words.head_wait > words.overload_wait + turn;
-    watch.stays_since = stays.then(|| watch.stays_since.unwrap_or(now));
-    if watch.stays_since.is_some_and(|since| now - since > turn) {
-        watch.stays_since = None;
+    watch.late_ns += if is_late { elapsed } else { 0 };
+    // The bound has changed with S.
+    let same = watch
+        .stays
+        .filter(|&(since, before)| before == relieved && since >= watch.slice_set_at);
+    watch.stays = stays.then(|| same.unwrap_or((now, relieved)));
+    if watch.stays.is_some_and(|(since, _)| now - since > turn) {
+        watch.stays = None;
         s.finding(format!(
-            "the loader is late, and the head of FILTER has waited for {} ms",
+            "the loader is late, and nothing leaves FILTER, where the head has waited for {} ms",
             words.head_wait / 1_000_000
         ));
     }
+}
+
+/// Tasks that the kernel half has moved from FILTER to FAIR by itself.
+fn relieved(s: &State) -> u64 {
+    let map = s.loader.as_ref().expect("there is a loader").maps.stats;
+    let (stats, key) = (&s.maps[&(map as usize)], 0_u32);
+    let key = (&raw const key).cast();
+    // SAFETY: the map has one key, and a value for each CPU.
+    let of = |cpu| unsafe { ffi::model_relieved(stats.lookup(key, cpu)) };
+    (0..s.cpus.len()).map(of).sum()
 }
 
 /// A loader that sleeps until something happens has answered all. A report that found no room in

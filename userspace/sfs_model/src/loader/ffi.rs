@@ -21,6 +21,7 @@ pub struct Maps {
     pub arrivals: *const c_void,
     pub rank_tables: *const c_void,
     pub function_tables: *const c_void,
+    pub stats: *const c_void,
 }
 
 /// What both halves share, and what follows from it; times in ns; `struct model_words`.
@@ -96,6 +97,7 @@ extern "C" {
     pub fn model_dismiss_overload();
     pub fn model_set_default_table(table: u32);
     pub fn model_read_words(words: *mut Words);
+    pub fn model_relieved(of_cpu: *const u8) -> u64;
     pub fn model_is_due_to_filter(task: *mut TaskStruct) -> bool;
     pub fn model_name_task(task: *mut TaskStruct, name: *const c_char);
 

@@ -63,7 +63,7 @@ impl Plan {
         let overload = OverloadPolicy::with_factor(factor).expect("factors above 0");
         let is_slow = one_of(random, 6);
         let work_us = between(random, 5, if is_slow { 20_000 } else { 100 });
-        let stall = (between(random, 0, 300) * MS, between(random, 10, 400) * MS);
+        let stall = (between(random, 0, 200) * MS, between(random, 10, 500) * MS);
         let death = between(random, 1, 500) * MS;
         let learns = Learns {
             is_restored: one_of(random, 2),
