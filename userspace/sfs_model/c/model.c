@@ -368,3 +368,5 @@ void bpf_preempt_enable(void)
 void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
 {
 }
+
+#include "loader.h"

@@ -4,6 +4,7 @@ use crate::ffi;
 use crate::promises;
 use crate::sched::{call, do_enqueue_task, update_curr, DEQ_SAVE};
 use crate::state::{with, CpuId, Place, State, TaskId};
+use crate::timeline::{cpus_of, Entry};
 
 /// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
 /// leaves its queue and comes back; where it runs, it stops and goes on.
@@ -57,6 +58,7 @@ pub fn set_weight(s: &mut State, task: TaskId, value: u64) {
     let weight = [1, 3, 100, 100, 1_000, 10_000][value as usize % 6];
     // SAFETY: the task's memory lives as long as the machine.
     unsafe { *s.tasks[task].fields.weight = weight };
+    s.tell(Entry::Changed(task, format!("use a weight of {weight}")));
 }
 
 /// One CPU, all, or some. A task that runs keeps its CPU among them; one that waits goes with
@@ -86,6 +88,10 @@ pub fn set_cpus(s: &mut State, task: TaskId, value: u64) {
         *fields.nr_cpus = cpus;
     }
     s.tasks[task].allowed_since = s.now;
+    if s.recorded {
+        let what = format!("run {}", cpus_of(s, task));
+        s.tell(Entry::Changed(task, what));
+    }
     let (here, place) = (s.tasks[task].cpu, s.tasks[task].place);
     // One that sleeps is moved when it wakes up (select_fallback_rq()).
     if place != Place::Asleep && !s.may_run(task, here) {

@@ -98,20 +98,23 @@ extern "C" fn bpf_task_storage_get(
     })
 }
 
-/// The model's loader does not read events; they are dropped.
+/// Without a loader nobody reads events, and they are dropped.
 #[no_mangle]
-extern "C" fn bpf_ringbuf_output(
-    _map: *mut c_void,
-    _data: *mut c_void,
-    _size: u64,
-    _flags: u64,
+unsafe extern "C" fn bpf_ringbuf_output(
+    map: *mut c_void,
+    data: *mut c_void,
+    size: u64,
+    flags: u64,
 ) -> i64 {
-    0
+    // SAFETY: the kernel half gives a record of this size.
+    let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
+    with(|s| crate::loader::output(s, map, record, flags))
 }
 
+/// The kernel half asks for BPF_RB_AVAIL_DATA only.
 #[no_mangle]
-extern "C" fn bpf_ringbuf_query(_map: *mut c_void, _flags: u64) -> u64 {
-    0
+extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
+    with(|s| crate::loader::unread(s, map))
 }
 
 // ---------------------------------------------------------------- time and place
@@ -442,7 +445,7 @@ fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
     with(|s| {
         let walk = s.walks.get_mut(&walk).expect("a walk");
         let (from, slice, vtime) = (walk.queue, walk.next_slice.take(), walk.next_vtime.take());
-        if s.tasks[task].place != Place::Queue(from) {
+        if s.tasks[task].place != Place::Queue(from) || s.faults.stuck_queues {
             return false;
         }
         take_out(s, task, from);

@@ -10,6 +10,7 @@ use crate::program::in_program;
 use crate::sched::{do_enqueue_task, schedule, slice, ENQ_HEAD, ENQ_REENQ, LOCAL};
 use crate::state::{with, CpuId, Event, Place, State, TaskId, FIRST_PID};
 use crate::tasks::{new_fields, push_task};
+use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour};
 
 /// What a CPU knows of higher classes.
@@ -47,10 +48,10 @@ pub fn add(kind: RealTime) {
     for cpu in 0..kind.cpus as usize {
         let pointer = with(|s| {
             let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
-            let task = push_task(s, fields, Behaviour::Hog, cpu);
+            let task = push_task(s, fields, Behaviour::Hog, cpu, None);
             s.live.remove(&task);
             s.cpus[cpu].higher.own = Some(task);
-            let prio = between(&mut s.random, 0, 99) as i32 - 1;
+            let prio = between(&mut s.outside_random, 0, 99) as i32 - 1;
             // SAFETY: the task is one of the machine's.
             unsafe { ffi::model_set_prio(fields.task, prio) };
             fields.task
@@ -63,7 +64,7 @@ pub fn add(kind: RealTime) {
 
 /// Sends the next real-time task.
 fn plan(s: &mut State, kind: RealTime) {
-    let delay = exponential(&mut s.random, kind.gap_ns / kind.cpus);
+    let delay = exponential(&mut s.outside_random, kind.gap_ns / kind.cpus);
     s.after(delay, Event::RealTime);
 }
 
@@ -71,8 +72,8 @@ fn plan(s: &mut State, kind: RealTime) {
 pub fn wakes(kind: RealTime) {
     with(|s| {
         plan(s, kind);
-        let cpu = between(&mut s.random, 0, kind.cpus - 1) as usize;
-        let ns = exponential(&mut s.random, kind.runs_ns);
+        let cpu = between(&mut s.outside_random, 0, kind.cpus - 1) as usize;
+        let ns = exponential(&mut s.outside_random, kind.runs_ns);
         let higher = &mut s.cpus[cpu].higher;
         if let Some(task) = higher.own.filter(|_| higher.runs.is_none()) {
             higher.waits = Some((task, ns));
@@ -147,6 +148,7 @@ pub fn pick(cpu: CpuId, previous: Option<TaskId>, stays: Option<TaskId>) -> bool
             c.higher.turn
         };
         s.tasks[task].place = Place::Running;
+        s.tell(Entry::Taken(cpu));
         s.after(ns, Event::RealTimeSleeps(cpu, turn));
     });
     true
@@ -155,8 +157,8 @@ pub fn pick(cpu: CpuId, previous: Option<TaskId>, stays: Option<TaskId>) -> bool
 /// The task of a higher class that waits. If one leaves, another one may come while balance_one()
 /// has unlocked the run queue: then the kernel does not report that the CPU is taken again.
 fn next(s: &mut State, cpu: CpuId) -> Option<(TaskId, u64)> {
-    if s.cpus[cpu].higher.leaves && between(&mut s.random, 0, 15) == 0 {
-        let ns = exponential(&mut s.random, 200_000);
+    if s.cpus[cpu].higher.leaves && between(&mut s.outside_random, 0, 15) == 0 {
+        let ns = exponential(&mut s.outside_random, 200_000);
         return std::mem::take(&mut s.cpus[cpu].higher.leaves)
             .then_some((s.cpus[cpu].higher.own?, ns));
     }

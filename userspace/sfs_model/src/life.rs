@@ -8,6 +8,7 @@ use crate::social::first_turn;
 use crate::state::{with, CpuId, Place, State, TaskId, FIRST_PID};
 use crate::stay;
 use crate::tasks::{init_task, new_fields, push_task};
+use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour, Then};
 use std::collections::VecDeque;
 
@@ -110,18 +111,19 @@ pub fn plan(s: &mut State, task: TaskId) {
     let is_unborn = std::mem::take(&mut s.tasks[task].life.is_unborn);
     let (ns, mut acts) = match behaviour {
         Behaviour::Social(social) => {
-            let ns = social.first(&mut s.random);
-            (ns, social.acts(task, &mut s.random))
+            let random = s.own_random(task);
+            let ns = social.first(random);
+            (ns, social.acts(task, random))
         }
         Behaviour::Function { runs_us, .. } if is_unborn && s.habits.has_families => {
-            first_turn(s, runs_us)
+            first_turn(s.own_random(task), runs_us)
         }
-        _ => (behaviour.next_turn(&mut s.random), VecDeque::new()),
+        _ => (behaviour.next_turn(s.own_random(task)), VecDeque::new()),
     };
     let ns = stay::plan(s, task, ns, &mut acts);
     if behaviour.ends() && s.habits.has_families {
         acts.push_back(Act::Exit);
-        acts.push_back(Act::Run(exponential(&mut s.random, 30 * US)));
+        acts.push_back(Act::Run(exponential(s.own_random(task), 30 * US)));
     }
     s.tasks[task].left_ns = ns;
     s.tasks[task].life.script = acts;
@@ -135,6 +137,7 @@ pub fn step(cpu: CpuId, task: TaskId) -> Then {
             with(|s| s.tasks[task].left_ns = ns);
             return Then::GoesOn;
         }
+        with(|s| s.tell(Entry::Acts(task, act)));
         perform(cpu, task, act);
     }
     with(|s| {
@@ -200,18 +203,18 @@ fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<Task
     let child = with(|s| {
         let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
         let behaviour = Behaviour::Function {
-            turns: between(&mut s.random, 1, 3),
+            turns: between(s.own_random(task), 1, 3),
             runs_us: runs_us.max(1),
         };
         // SAFETY: both tasks are the machine's.
         unsafe { ffi::model_clone(s.tasks[task].fields.task, fields.task, is_thread) };
-        let child = push_task(s, fields, behaviour, cpu);
+        let child = push_task(s, fields, behaviour, cpu, None);
         s.tasks[child].life.is_new = true;
         s.tasks[child].life.is_unborn = !is_thread;
         child
     });
     init_task(child, true);
-    let fails = with(|s| between(&mut s.random, 0, 40) == 0);
+    let fails = with(|s| between(s.own_random(task), 0, 40) == 0);
     if fails {
         // A later step of copy_process() fails: scx_cancel_fork().
         let pointer = with(|s| s.tasks[child].fields.task);
@@ -259,7 +262,7 @@ fn thread(cpu: CpuId, task: TaskId, runs_us: u64) {
 /// the tracepoint runs.
 fn exec(cpu: CpuId, task: TaskId) {
     tell(cpu, task, Tells::Exec);
-    let (pointer, name) = with(|s| (s.tasks[task].fields.task, between(&mut s.random, 0, 9)));
+    let (pointer, name) = with(|s| (s.tasks[task].fields.task, between(s.own_random(task), 0, 9)));
     in_program(cpu, || {
         // SAFETY: the task is one of the machine's, and current on its CPU.
         unsafe { ffi::model_exec(pointer, name as u32) }

@@ -1,18 +1,26 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
+mod checks;
+mod starts;
+
 use crate::change::{change, set_cpus, set_weight};
-use crate::ffi::{self, Counts, MapInfo, Options};
+use crate::ffi::{self, MapInfo, Options};
 use crate::higher;
 use crate::life;
+use crate::limits::Limits;
+use crate::loader::{self, Next};
 use crate::maps::Map;
-use crate::promises::{self, Promises};
+use crate::promises::Promises;
 use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
-use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId, FIRST_PID};
-use crate::tasks::{init_task, new_fields, push_task, swapper, KERNEL_THREAD};
-use crate::workload::{between, exponential, Behaviour, Then, Workload};
+use crate::state::{install, remove, with, Cpu, Event, State, TaskId};
+use crate::tasks::swapper;
+use crate::timeline::{picture, words, Entry};
+use crate::workload::{between, exponential, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+pub use starts::Settings;
+use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, REAL_TIME_STREAM};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::ptr;
@@ -23,8 +31,6 @@ const TASK_STORAGE: u32 = 29;
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
 const CHECK_NS: u64 = 1_000_000;
-/// So many events are kept.
-const TIMELINE: usize = 200;
 /// No task waits for longer (docs/reliability.md).
 const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 
@@ -33,26 +39,38 @@ const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 pub struct Outcome {
     /// Violated invariants, in order.
     pub findings: Vec<String>,
-    /// The last events before the first finding, or before the end: ns since boot, and what.
+    /// What happened last before the first finding, or before the end: ns since load, and what.
     pub timeline: Vec<(u64, String)>,
+    /// Where things were then: CPUs, and tasks that wait.
+    pub picture: Vec<String>,
     /// Events that happened.
     pub events: u64,
     /// Callbacks of the kernel half that were called.
     pub callbacks: u64,
     /// Tasks that were there at some time.
     pub tasks: usize,
+    /// What the loader has done, if there is one.
+    pub loader: Option<String>,
     /// A digest of all that happened: the same seed has the same.
     pub digest: u64,
 }
 
 /// Runs a seed for `ns` of the machine's time. One process runs one seed only: the kernel half's
 /// variables are those of the process.
-pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
+pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let workload = Workload::draw(&mut random);
-    boot(&workload, random, faults);
+    let mut workload = Workload::draw(&mut random);
+    settings.limits.apply(&mut workload);
+    boot(&workload, seed, random, settings);
     let mut machine = Machine {
         workload,
+        seed,
+        limits: settings.limits.clone(),
+        arrivals: stream(seed, ARRIVALS_STREAM),
+        changes: stream(seed, CHANGES_STREAM),
+        arrived: 0,
+        changed: 0,
+        left_out: 0,
         end: BOOT_NS + ns,
         digest: seed,
         events: 0,
@@ -66,12 +84,17 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
         timeline: state
             .timeline
             .iter()
-            .map(|(at, event)| (at - BOOT_NS, format!("{event:?}")))
+            .filter_map(|(at, entry)| Some((at - BOOT_NS, words(&state, entry)?)))
             .collect(),
+        picture: match state.findings.is_empty() {
+            true if state.recorded => picture(&state),
+            _ => state.picture.clone(),
+        },
         events: machine.events,
         callbacks: state.callbacks,
-        tasks: state.tasks.len(),
+        tasks: state.tasks.len() - machine.left_out,
         digest: machine.digest,
+        loader: loader::summary(&state),
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -81,7 +104,7 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
 }
 
 /// Makes the machine, without tasks.
-fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
+fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -117,12 +140,17 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         in_dispatch: false,
         swapper: swapper(BOOT_NS),
         random,
+        outside_random: stream(seed, REAL_TIME_STREAM),
         findings: Vec::new(),
         callbacks: 0,
         promises: Promises::new(workload.real_time.is_none(), workload.tick_ns),
         habits: workload.habits,
-        faults,
+        faults: settings.faults,
         timeline: VecDeque::new(),
+        recorded: settings.recorded,
+        picture: Vec::new(),
+        booted_at: BOOT_NS,
+        loader: None,
     });
 }
 
@@ -144,6 +172,16 @@ fn maps() -> Vec<MapInfo> {
 
 struct Machine {
     workload: Workload,
+    seed: u64,
+    limits: Limits,
+    arrivals: ChaCha8Rng,
+    changes: ChaCha8Rng,
+    /// Functions that have arrived, also those that are left out.
+    arrived: u64,
+    /// The same for changes of tasks.
+    changed: u64,
+    /// Residents that are left out.
+    left_out: usize,
     end: u64,
     digest: u64,
     events: u64,
@@ -151,71 +189,6 @@ struct Machine {
 }
 
 impl Machine {
-    /// Loads the scheduler, as scx_enable() does.
-    fn load(&mut self) {
-        for &(behaviour, is_kernel_thread) in &self.workload.residents.clone() {
-            self.add_task(behaviour, is_kernel_thread);
-        }
-        // SAFETY: the machine is there.
-        let err = unsafe { ffi::sfs_init() };
-        assert_eq!(err, 0, "the scheduler does not load");
-        // SAFETY: the same.
-        let err = unsafe { ffi::model_init_root() };
-        assert_eq!(err, 0, "the root group is refused");
-        for cpu in 0..self.workload.cpus {
-            // SAFETY: takes plain values.
-            unsafe { ffi::model_set_idle(cpu as u32, true) };
-        }
-        for task in 0..self.workload.residents.len() {
-            let (is_forked, starts) = with(|s| s.tasks[task].behaviour.begins());
-            init_task(task, is_forked);
-            with(|s| {
-                let delay = between(&mut s.random, 0, 5_000_000);
-                s.tasks[task].life.is_new = is_forked;
-                let is_kernel = self.workload.residents[task].1;
-                s.tasks[task].promise.is_outside = is_kernel || !is_forked;
-                s.tasks[task].promise.is_kernel = is_kernel;
-                if starts {
-                    s.after(delay, Event::Wake(task));
-                }
-            });
-        }
-        if let Some(kind) = self.workload.real_time {
-            higher::add(kind);
-        }
-        with(|s| {
-            for cpu in 0..s.cpus.len() {
-                let phase = between(&mut s.random, 0, self.workload.tick_ns);
-                s.after(phase, Event::Tick(cpu));
-            }
-            s.after(1_000_000, Event::Arrival);
-            s.after(CHECK_NS, Event::Check);
-            if self.workload.changes_ns > 0 {
-                s.after(self.workload.changes_ns, Event::Change);
-            }
-        });
-    }
-
-    fn add_task(&mut self, behaviour: Behaviour, is_kernel_thread: bool) -> TaskId {
-        with(|s| {
-            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
-            if is_kernel_thread {
-                // SAFETY: the task is new.
-                unsafe { *fields.flags |= KERNEL_THREAD };
-            }
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-            if between(&mut s.random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
-                // SAFETY: the mask has a bit for each CPU.
-                unsafe {
-                    (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
-                    *fields.cpus.add(cpu / 64) = 1 << (cpu % 64);
-                    *fields.nr_cpus = 1;
-                }
-            }
-            push_task(s, fields, behaviour, cpu)
-        })
-    }
-
     fn pass_time(&mut self) {
         while let Some((at, event)) = with(|s| {
             let Reverse((at, _, event)) = s.events.pop()?;
@@ -224,9 +197,15 @@ impl Machine {
             if at > self.end || with(|s| s.findings.len() > 20) {
                 return;
             }
+            if with(|s| loader::is_gone(s)) {
+                return self.check();
+            }
             with(|s| {
                 s.now = at;
-                note(s, event);
+                // Ticks of idle CPUs say nothing.
+                if !matches!(event, Event::Tick(cpu) if s.cpus[cpu].current.is_none()) {
+                    s.tell(Entry::Event(event));
+                }
             });
             self.events += 1;
             let number = match event {
@@ -241,6 +220,7 @@ impl Machine {
                 Event::Change => 8 << 32,
                 Event::RealTime => 9 << 32,
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
+                Event::Loader(_) => 11 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -271,6 +251,7 @@ impl Machine {
             }
             Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
             Event::Timer(timer, start) => fire(timer, start),
+            Event::Loader(nudge) => loader::nudged(nudge),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);
@@ -297,6 +278,17 @@ impl Machine {
                 with(|s| s.tasks[task].stops = true);
                 schedule(cpu);
             }
+            Then::Serves => match loader::step(cpu) {
+                Next::Runs(ns) => with(|s| {
+                    s.tasks[task].left_ns = ns;
+                    s.after(ns, Event::Done(cpu, turn));
+                }),
+                Next::Sleeps => {
+                    with(|s| s.tasks[task].stops = true);
+                    schedule(cpu);
+                }
+                Next::Unloads => {}
+            },
             Then::Yields => {
                 with(|s| life::plan(s, task));
                 yield_now(cpu, task);
@@ -315,161 +307,38 @@ impl Machine {
     fn wake(&self, task: TaskId) {
         let (cpu, is_new) = with(|s| {
             life::plan(s, task);
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            let last = s.cpus.len() as u64 - 1;
+            let cpu = between(s.own_random(task), 0, last) as usize;
             s.here = cpu;
             (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
         });
         wake_up(cpu, task, is_new);
     }
 
-    /// A process is forked.
-    fn arrive(&mut self) {
-        let (behaviour, cpu) = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.arrivals_ns);
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-            s.here = cpu;
-            s.after(delay, Event::Arrival);
-            (self.workload.function(&mut s.random), cpu)
-        });
-        let task = self.add_task(behaviour, false);
-        init_task(task, true);
-        with(|s| {
-            s.tasks[task].life.is_unborn = true;
-            life::plan(s, task);
-        });
-        wake_up(cpu, task, true);
-    }
-
     /// Somebody changes a task, wherever it is.
-    fn change(&self) {
+    fn change(&mut self) {
         let chosen = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.changes_ns);
+            let delay = exponential(&mut self.changes, self.workload.changes_ns);
             s.after(delay, Event::Change);
-            s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            s.here = between(&mut self.changes, 0, s.cpus.len() as u64 - 1) as usize;
             let last = (s.live.len() as u64).checked_sub(1)?;
-            let task = between(&mut s.random, 0, last) as usize;
+            let task = between(&mut self.changes, 0, last) as usize;
             let task = *s.live.iter().nth(task)?;
-            let value = between(&mut s.random, 0, u64::MAX - 1);
+            let value = between(&mut self.changes, 0, u64::MAX - 1);
             Some((s.here, task, value))
         });
         let Some((cpu, task, value)) = chosen else {
             return;
         };
+        self.changed += 1;
+        if !self.limits.has_change(self.changed - 1) {
+            return;
+        }
         change(cpu, task, |s| match value % 2 {
             0 => set_weight(s, task, value / 2),
             _ => set_cpus(s, task, value / 2),
         });
     }
-
-    /// The invariants.
-    fn check(&self) {
-        recount();
-        with(|s| {
-            promises::check(s);
-            let limit = self.idle_limit();
-            let idles = |cpu: &Cpu| {
-                let is_free = cpu.current.is_none() && cpu.higher.runs.is_none();
-                is_free && s.now - cpu.idle_since > limit
-            };
-            let cpus = s.cpus.iter().enumerate();
-            let idle: Vec<usize> = cpus.filter(|(_, cpu)| idles(cpu)).map(|(n, _)| n).collect();
-            let live: Vec<TaskId> = s.live.iter().copied().collect();
-            for task in live {
-                let Some(since) = s.tasks[task].waits_since else {
-                    continue;
-                };
-                let waited = s.now - since;
-                if s.tasks[task].place == Place::Moving {
-                    s.finding(format!("task {task} is in no queue"));
-                }
-                if waited > LONGEST_WAIT_NS {
-                    s.finding(format!(
-                        "task {task} has waited for {} ms",
-                        waited / 1_000_000
-                    ));
-                }
-                self.check_idle(s, task, since, &idle);
-            }
-        });
-    }
-
-    /// No CPU idles for longer than a tick while a task waits that may run there.
-    fn check_idle(&self, s: &mut State, task: TaskId, since: u64, idle: &[usize]) {
-        for &cpu in idle {
-            if !s.may_run(task, cpu) || higher::is_stuck(s, task) {
-                continue;
-            }
-            let since = since.max(s.tasks[task].allowed_since);
-            let both = s.now - since.max(s.cpus[cpu].idle_since);
-            if both > self.idle_limit() {
-                let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
-                s.finding(format!(
-                    "CPU {cpu} has idled for {} us while task {task} ({behaviour:?}) waits in \
-                     {place:x?}",
-                    both / 1_000,
-                ));
-            }
-        }
-    }
-
-    /// A tick, and the time until the next check.
-    fn idle_limit(&self) -> u64 {
-        self.workload.tick_ns.max(4_000_000) + self.check_ns
-    }
-}
-
-/// Keeps the last events up to the first finding.
-fn note(s: &mut State, event: Event) {
-    if !s.findings.is_empty() {
-        return;
-    }
-    if s.timeline.len() == TIMELINE {
-        s.timeline.pop_front();
-    }
-    s.timeline.push_back((s.now, event));
-}
-
-/// What the kernel half counts is what a recount gives, and no queue has more tasks than count.
-fn recount() {
-    let tasks: Vec<_> = with(|s| {
-        s.live
-            .iter()
-            .map(|&task| s.tasks[task].fields.task)
-            .collect()
-    });
-    let (mut counted, mut all) = (Counts::default(), Counts::default());
-    for task in tasks {
-        let mut of = Counts::default();
-        // SAFETY: the task is one of the machine's.
-        unsafe { ffi::model_counts_of(task, &mut of) };
-        counted.demand += of.demand;
-        counted.present += of.present;
-        counted
-            .waiting
-            .iter_mut()
-            .zip(of.waiting)
-            .for_each(|(sum, n)| *sum += n);
-    }
-    // SAFETY: writes to `all` only.
-    unsafe { ffi::model_counts_in_all(&mut all) };
-    with(|s| {
-        if counted != all {
-            s.finding(format!(
-                "the kernel half counts {all:?}, and a recount gives {counted:?}"
-            ));
-        }
-        for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
-            let length = s
-                .queues
-                .get(&((number as u64) << 16))
-                .map_or(0, |dsq| dsq.len() as i64);
-            if length > waiting {
-                s.finding(format!(
-                    "queue {number} has {length} tasks, and {waiting} count"
-                ));
-            }
-        }
-    });
 }
 
 /// A BPF timer fires, if it has not been started again.

@@ -5,11 +5,12 @@
 use crate::ffi;
 use crate::ffi::TaskStruct;
 use crate::higher;
-use crate::life;
 use crate::program::{current, in_program};
 use crate::promises;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::stay;
+use crate::tasks::finish;
+use crate::timeline::{tell_run, Entry};
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -20,6 +21,8 @@ pub const LOCAL_ON: u64 = 3 << 62;
 pub const ENQ_WAKEUP: u64 = 1;
 /// SCX_ENQ_HEAD.
 pub const ENQ_HEAD: u64 = 1 << 4;
+/// SCX_ENQ_LAST.
+const ENQ_LAST: u64 = 1 << 41;
 /// SCX_ENQ_PREEMPT.
 pub const ENQ_PREEMPT: u64 = 1 << 32;
 /// SCX_ENQ_REENQ.
@@ -188,12 +191,14 @@ pub fn dispatch_enqueue(s: &mut State, task: TaskId, queue: u64, flags: u64) {
     };
     s.tasks[task].key = key;
     s.tasks[task].place = Place::Queue(queue);
+    s.tell(Entry::Queued(task, queue));
 }
 
 /// Puts a task into a CPU's local queue, and makes the CPU look at it if it idles.
 fn local_enqueue(s: &mut State, task: TaskId, cpu: CpuId, flags: u64) {
     s.tasks[task].cpu = cpu;
     s.tasks[task].place = Place::Local;
+    s.tell(Entry::Local(task, cpu));
     if flags & (ENQ_HEAD | ENQ_PREEMPT) != 0 {
         s.cpus[cpu].local.push_front(task);
     } else {
@@ -309,7 +314,7 @@ pub fn schedule(cpu: CpuId) {
     }
     with(|s| s.cpus[cpu].switches_from = None);
     if let Some(task) = left {
-        finish(cpu, task);
+        finish(task);
     }
 }
 
@@ -342,7 +347,7 @@ fn switch(cpu: CpuId) -> Option<TaskId> {
         return None;
     }
     if let Some(task) = stays {
-        put_prev(cpu, task);
+        put_prev(cpu, task, next.is_none());
     }
     set_next(cpu, next, previous.is_none());
     previous.filter(|_| stays.is_none())
@@ -396,8 +401,8 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
             return false;
         }
         if inserted == 0 {
-            // Without SCX_OPS_ENQ_LAST the last task continues.
-            return stays.is_some();
+            // With SCX_OPS_ENQ_LAST the last task is queued (put_prev_task_scx()).
+            return false;
         }
     }
 }
@@ -411,8 +416,9 @@ pub fn flush_dispatch_buf(s: &mut State, cpu: CpuId) -> usize {
     inserted.len()
 }
 
-/// put_prev_task_scx(): the previous task is still runnable, and another one follows.
-fn put_prev(cpu: CpuId, task: TaskId) {
+/// put_prev_task_scx(): the previous task is still runnable, and another one follows, or (`is_last`)
+/// none.
+fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, true) });
     let has_slice = with(|s| {
@@ -426,7 +432,7 @@ fn put_prev(cpu: CpuId, task: TaskId) {
     if has_slice {
         with(|s| dispatch_enqueue(s, task, LOCAL, ENQ_HEAD));
     } else {
-        do_enqueue_task(cpu, task, 0);
+        do_enqueue_task(cpu, task, if is_last { ENQ_LAST } else { 0 });
     }
 }
 
@@ -442,7 +448,10 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     });
     // SAFETY: takes plain values.
     unsafe { ffi::model_set_idle(cpu as u32, next.is_none()) };
-    let Some(task) = next else { return };
+    let Some(task) = next else {
+        return with(|s| s.tell(Entry::Idles(cpu)));
+    };
+    tell_run(cpu, task);
     with(|s| {
         s.cpus[cpu].local.retain(|&other| other != task);
         promises::runs(s, task);
@@ -457,23 +466,4 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
         let (turn, left) = (s.cpus[cpu].turn, s.tasks[task].left_ns);
         s.after(left, Event::Done(cpu, turn));
     });
-}
-
-/// finish_task_switch(): the task that has left sleeps, or is no more.
-fn finish(_cpu: CpuId, task: TaskId) {
-    with(|s| s.tasks[task].stops = false);
-    let sleep = with(|s| {
-        let (behaviour, random) = (&mut s.tasks[task].behaviour, &mut s.random);
-        behaviour.sleep(random)
-    });
-    match sleep {
-        Some(_) if with(|s| life::awaits_mail(s.tasks[task].behaviour)) => {}
-        Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
-        None => {
-            let pointer = with(|s| s.tasks[task].fields.task);
-            // SAFETY: the task is one of the machine's.
-            unsafe { ffi::model_exit_task(pointer) };
-            with(|s| s.forget(task));
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //! many, fork, execute, wait for each other; and servers, which accept and receive.
 
 use crate::life::{Act, Tells};
-use crate::state::{State, TaskId};
+use crate::state::TaskId;
 use crate::workload::{between, exponential, Behaviour};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -218,8 +218,7 @@ fn forker(random: &mut ChaCha8Rng) -> Social {
 
 /// The first turn of a process, which has `runs_us` in it: most execute a program, some start
 /// threads.
-pub fn first_turn(s: &mut State, runs_us: u64) -> (u64, VecDeque<Act>) {
-    let random = &mut s.random;
+pub fn first_turn(random: &mut ChaCha8Rng, runs_us: u64) -> (u64, VecDeque<Act>) {
     let mut acts = VecDeque::new();
     if between(random, 0, 2) == 0 {
         acts.push_back(Act::Exec);

@@ -3,6 +3,7 @@
 use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
 use crate::maps::Map;
+use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -63,6 +64,8 @@ pub struct Task {
     pub promise: crate::promises::Promise,
     /// Its relations to others.
     pub life: crate::life::Life,
+    /// Random numbers of its own; `None`: it takes those of the machine.
+    pub random: Option<Box<ChaCha8Rng>>,
     /// What the kernel half keeps of it.
     pub context: Option<crate::maps::Context>,
 }
@@ -74,6 +77,10 @@ pub struct Faults {
     pub lost_kicks: bool,
     /// The kernel half is not told that a CPU is taken.
     pub lost_releases: bool,
+    /// The loader is not woken up when a ring buffer has something to read.
+    pub lost_events: bool,
+    /// Tasks cannot be moved from one queue to another.
+    pub stuck_queues: bool,
 }
 
 /// A CPU.
@@ -124,6 +131,8 @@ pub enum Event {
     RealTime,
     /// The real-time task in the CPU's turn with this number sleeps.
     RealTimeSleeps(CpuId, u64),
+    /// Something reaches the loader.
+    Loader(crate::loader::Nudge),
     /// The invariants are checked.
     Check,
 }
@@ -193,14 +202,24 @@ pub struct State {
     pub findings: Vec<String>,
     /// Callbacks made.
     pub callbacks: u64,
+    /// Random numbers of real-time tasks.
+    pub outside_random: ChaCha8Rng,
     /// What tasks are promised.
     pub promises: crate::promises::Promises,
     /// What tasks do on this machine.
     pub habits: crate::workload::Habits,
     /// What goes wrong on this machine.
     pub faults: Faults,
-    /// The last events, with their times, up to the first finding.
-    pub timeline: VecDeque<(u64, Event)>,
+    /// What has happened last, with times, up to the first finding; empty unless it is recorded.
+    pub timeline: VecDeque<(u64, Entry)>,
+    /// It is recorded.
+    pub recorded: bool,
+    /// Where things were at the first finding; empty unless it is recorded.
+    pub picture: Vec<String>,
+    /// When the scheduler was loaded, ns since boot.
+    pub booted_at: u64,
+    /// The loader; `None`: S is fixed, and nobody answers the kernel half.
+    pub loader: Option<crate::loader::Loader>,
 }
 
 thread_local! {
@@ -245,9 +264,29 @@ impl State {
         word >> (cpu % 64) & 1 == 1
     }
 
+    /// The random numbers of a task: its own, or those of the machine.
+    pub fn own_random(&mut self, task: TaskId) -> &mut ChaCha8Rng {
+        let own = self.tasks[task].random.as_deref_mut();
+        own.unwrap_or(&mut self.random)
+    }
+
+    /// Notes what has happened for the timeline, up to the first finding.
+    pub fn tell(&mut self, entry: Entry) {
+        if !self.recorded || !self.findings.is_empty() {
+            return;
+        }
+        if self.timeline.len() == crate::timeline::LENGTH {
+            self.timeline.pop_front();
+        }
+        self.timeline.push_back((self.now, entry));
+    }
+
     /// A violated invariant.
     pub fn finding(&mut self, text: String) {
-        let ms = self.now as f64 / 1e6;
+        if self.recorded && self.findings.is_empty() {
+            self.picture = crate::timeline::picture(self);
+        }
+        let ms = (self.now - self.booted_at) as f64 / 1e6;
         self.findings.push(format!("{ms:.3} ms: {text}"));
     }
 }

@@ -20,18 +20,18 @@ pub fn plan(s: &mut State, task: TaskId, ns: u64, acts: &mut VecDeque<Act>) -> u
     if s.tasks[task].life.stays {
         acts.push_front(Act::Run(ns));
         acts.push_front(Act::StayNoMore);
-        return exponential(&mut s.random, 100_000).min(LONG_NS);
+        return exponential(s.own_random(task), 100_000).min(LONG_NS);
     }
-    if between(&mut s.random, 1, of) > 1 {
+    if between(s.own_random(task), 1, of) > 1 {
         return ns;
     }
-    if between(&mut s.random, 0, 2) == 0 && !s.tasks[task].behaviour.ends() {
+    if between(s.own_random(task), 0, 2) == 0 && !s.tasks[task].behaviour.ends() {
         acts.push_back(Act::Stay);
         acts.push_back(Act::Run(1_000));
         return ns;
     }
-    let first = between(&mut s.random, 0, ns.min(LONG_NS));
-    let section = between(&mut s.random, 0, (ns - first).min(LONG_NS));
+    let first = between(s.own_random(task), 0, ns.min(LONG_NS));
+    let section = between(s.own_random(task), 0, (ns - first).min(LONG_NS));
     for act in [
         Act::Run(ns - first - section),
         Act::StayNoMore,

@@ -1,10 +1,13 @@
 //! New tasks.
 
 use crate::ffi::{self, Fields, TaskStruct};
-use crate::life::Life;
+use crate::life::{self, Life};
+use crate::loader;
 use crate::promises::Promise;
-use crate::state::{with, Place, State, Task, TaskId};
+use crate::state::{with, Event, Place, State, Task, TaskId};
+use crate::timeline::Entry;
 use crate::workload::Behaviour;
+use rand_chacha::ChaCha8Rng;
 use std::mem::MaybeUninit;
 
 /// PF_KTHREAD.
@@ -21,8 +24,14 @@ pub fn new_fields(pid: i32, now: u64) -> Fields {
     }
 }
 
-/// A new task, which has not run yet, on `cpu`.
-pub fn push_task(s: &mut State, fields: Fields, behaviour: Behaviour, cpu: usize) -> TaskId {
+/// A new task, which has not run yet, on `cpu`; with random numbers of its own, or without.
+pub fn push_task(
+    s: &mut State,
+    fields: Fields,
+    behaviour: Behaviour,
+    cpu: usize,
+    random: Option<ChaCha8Rng>,
+) -> TaskId {
     let id = s.tasks.len();
     s.tasks.push(Task {
         fields,
@@ -38,6 +47,7 @@ pub fn push_task(s: &mut State, fields: Fields, behaviour: Behaviour, cpu: usize
         behaviour,
         promise: Promise::default(),
         life: Life::default(),
+        random: random.map(Box::new),
         context: None,
     });
     s.live.insert(id);
@@ -62,4 +72,35 @@ pub fn swapper(now: u64) -> *mut TaskStruct {
     // SAFETY: the task is new.
     unsafe { *fields.flags |= KERNEL_THREAD };
     fields.task
+}
+
+/// finish_task_switch(): the task that has left sleeps, or is no more.
+pub fn finish(task: TaskId) {
+    with(|s| {
+        s.tasks[task].stops = false;
+        let ends = s.tasks[task].behaviour.ends();
+        s.tell(if ends {
+            Entry::Ends(task)
+        } else {
+            Entry::Sleeps(task)
+        });
+    });
+    if with(|s| loader::fell_asleep(s, task)) {
+        return;
+    }
+    let sleep = with(|s| {
+        let t = &mut s.tasks[task];
+        let random = t.random.as_deref_mut().unwrap_or(&mut s.random);
+        t.behaviour.sleep(random)
+    });
+    match sleep {
+        Some(_) if with(|s| life::awaits_mail(s.tasks[task].behaviour)) => {}
+        Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
+        None => {
+            let pointer = with(|s| s.tasks[task].fields.task);
+            // SAFETY: the task is one of the machine's.
+            unsafe { ffi::model_exit_task(pointer) };
+            with(|s| s.forget(task));
+        }
+    }
 }

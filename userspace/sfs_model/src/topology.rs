@@ -49,3 +49,14 @@ pub fn draw(random: &mut ChaCha8Rng, cpus: usize) -> Vec<Place> {
     };
     (0..cpus).map(place).collect()
 }
+
+/// The places of `cpus` CPUs with one cache and no siblings.
+pub fn flat(cpus: usize) -> Vec<Place> {
+    let place = |cpu| Place {
+        core: cpu as u16,
+        cache: 0,
+        node: 0,
+        isolated: false,
+    };
+    (0..cpus).map(place).collect()
+}

@@ -38,6 +38,8 @@ pub enum Behaviour {
         /// CPU time of each, us.
         runs_us: u64,
     },
+    /// The loader, which decides itself what it does (src/loader).
+    Loader,
 }
 
 /// What a task does when it has had its CPU time.
@@ -49,6 +51,8 @@ pub enum Then {
     Yields,
     /// It goes on with the next part of its turn.
     GoesOn,
+    /// The loader has had the CPU time for a step of its work.
+    Serves,
 }
 
 impl Behaviour {
@@ -60,6 +64,7 @@ impl Behaviour {
             Self::Hog | Self::Endless => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
+            Self::Loader => US,
         }
     }
 
@@ -67,6 +72,7 @@ impl Behaviour {
     pub fn then(self) -> Then {
         match self {
             Self::Yielder(_) => Then::Yields,
+            Self::Loader => Then::Serves,
             _ => Then::Stops,
         }
     }
@@ -95,7 +101,7 @@ impl Behaviour {
                 Some(exponential(random, MS))
             }
             Self::Social(social) => Some(social.sleep(random)),
-            Self::Hog | Self::Endless | Self::Yielder(_) => Some(MS),
+            Self::Hog | Self::Endless | Self::Yielder(_) | Self::Loader => Some(MS),
         }
     }
 }
@@ -116,7 +122,7 @@ pub fn between(random: &mut ChaCha8Rng, from: u64, to: u64) -> u64 {
 pub struct Workload {
     /// Number of CPUs.
     pub cpus: usize,
-    /// The policy: 0 sfs, 1 fair, 2 learned, as the kernel half numbers them.
+    /// The policy: 0 sfs, 1 learned, 2 fair, as the kernel half numbers them.
     pub policy: u32,
     /// S, ns.
     pub slice_ns: u64,
@@ -126,6 +132,9 @@ pub struct Workload {
     pub residents: Vec<(Behaviour, bool)>,
     /// Mean time between arrivals of functions, ns.
     pub arrivals_ns: u64,
+    /// For so long functions arrive twice as often, and for as long none does, ns; 0: all the
+    /// time.
+    pub burst_ns: u64,
     /// Mean CPU time of a function, ns.
     pub function_ns: u64,
     /// One task of so many may run on one CPU only.
@@ -173,7 +182,9 @@ impl Workload {
             2 => between(random, 5, 16),
             _ => between(random, 17, 96),
         } as usize;
-        let function_ns = between(random, 200, 20_000) * US;
+        // One seed in eight has functions that are long beside S.
+        let longest = [20_000, 400_000][(between(random, 0, 7) == 0) as usize];
+        let function_ns = between(random, 200, longest) * US;
         // Idle CPUs are needed to see what does not use them.
         let most = if between(random, 0, 2) == 0 { 40 } else { 200 };
         let load = between(random, most / 10, most);
@@ -190,6 +201,7 @@ impl Workload {
             tick_ns: [1, 4, 10][between(random, 0, 2) as usize] * MS,
             residents,
             arrivals_ns: (function_ns * 100 / load / cpus as u64).max(US),
+            burst_ns: [0, 0, 20 * MS, 100 * MS][between(random, 0, 3) as usize],
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
@@ -201,6 +213,19 @@ impl Workload {
             boundaries: boundaries(random),
             real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
         }
+    }
+
+    /// The time from an arrival, `now` ns after load, to the next one, ns.
+    pub fn next_arrival(&self, random: &mut ChaCha8Rng, now: u64) -> u64 {
+        if self.burst_ns == 0 {
+            return exponential(random, self.arrivals_ns);
+        }
+        let delay = exponential(random, (self.arrivals_ns / 2).max(US));
+        let (next, period) = (now + delay, 2 * self.burst_ns);
+        if next % period < self.burst_ns {
+            return delay;
+        }
+        next.next_multiple_of(period) - now
     }
 
     /// A function that arrives.
