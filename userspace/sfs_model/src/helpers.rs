@@ -30,7 +30,7 @@ fn task_of(task: *const TaskStruct) -> Option<TaskId> {
     usize::try_from(pid - FIRST_PID).ok()
 }
 
-fn id(task: *const TaskStruct) -> TaskId {
+pub fn id(task: *const TaskStruct) -> TaskId {
     task_of(task).expect("not the idle task")
 }
 
@@ -117,7 +117,7 @@ extern "C" fn bpf_ringbuf_query(_map: *mut c_void, _flags: u64) -> u64 {
 
 #[no_mangle]
 extern "C" fn bpf_ktime_get_ns() -> u64 {
-    with(|s| s.now)
+    with(|s| s.monotonic())
 }
 
 #[no_mangle]
@@ -195,7 +195,8 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
             return ENOENT;
         };
         found.start = start;
-        s.after(ns, Event::Timer(timer as usize, start));
+        let delay = s.until(ns);
+        s.after(delay, Event::Timer(timer as usize, start));
         0
     })
 }
@@ -451,6 +452,7 @@ fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
             return false;
         }
         take_out(s, task, from);
+        crate::groups::leaves_park(s, task, from, queue);
         let fields = s.tasks[task].fields;
         // SAFETY: the task's memory lives as long as the machine.
         unsafe {

@@ -7,10 +7,19 @@
 
 mod dsq;
 mod ffi;
+mod group_checks;
+mod group_events;
+mod group_ffi;
+mod group_load;
+mod group_moves;
+mod groups;
 mod helpers;
 pub mod machine;
 mod maps;
+mod quota;
 mod sched;
 pub mod search;
 mod state;
+mod steady;
+mod task_work;
 pub mod workload;

@@ -1,11 +1,14 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
+use crate::group_events::{self, GroupEvent};
+use crate::groups::{self, GroupId, Groups};
 use crate::maps::Map;
 use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
 use crate::state::{install, remove, with, Cpu, Event, Place, State, Task, TaskId, FIRST_PID};
 use crate::workload::{between, exponential, Behaviour, Then, Workload};
+use crate::{group_checks, group_moves, steady, task_work};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
@@ -49,6 +52,11 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let workload = Workload::draw(&mut random);
     boot(&workload, random, faults);
+    let ns = if workload.groups.is_steady {
+        steady::TIMES * ns
+    } else {
+        ns
+    };
     let mut machine = Machine {
         workload,
         end: BOOT_NS + ns,
@@ -58,6 +66,7 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
     };
     machine.load();
     machine.pass_time();
+    with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
         findings: state.findings.clone(),
@@ -80,6 +89,7 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
 
 /// Makes the machine, without tasks.
 fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
+    let groups = Groups::new(workload.groups);
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -99,6 +109,7 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         tasks: Vec::new(),
         cpus: (0..workload.cpus).map(|_| idle_cpu()).collect(),
         queues: BTreeMap::new(),
+        groups,
         maps: all,
         live: BTreeSet::new(),
         timers: BTreeMap::new(),
@@ -160,9 +171,7 @@ impl Machine {
         // SAFETY: the machine is there.
         let err = unsafe { ffi::sfs_init() };
         assert_eq!(err, 0, "the scheduler does not load");
-        // SAFETY: the same.
-        let err = unsafe { ffi::model_init_root() };
-        assert_eq!(err, 0, "the root group is refused");
+        group_events::load();
         for cpu in 0..self.workload.cpus {
             // SAFETY: takes plain values.
             unsafe { ffi::model_set_idle(cpu as u32, true) };
@@ -190,7 +199,7 @@ impl Machine {
     fn add_task(&mut self, behaviour: Behaviour, is_kernel_thread: bool) -> TaskId {
         with(|s| {
             let id = s.tasks.len();
-            let fields = new_fields(FIRST_PID + id as i32, s.now);
+            let fields = new_fields(FIRST_PID + id as i32, s.monotonic());
             if is_kernel_thread {
                 // SAFETY: the task is new.
                 unsafe { *fields.flags |= KERNEL_THREAD };
@@ -219,12 +228,16 @@ impl Machine {
                 context: None,
             });
             s.live.insert(id);
+            groups::enter(s, id, is_kernel_thread);
             id
         })
     }
 
     /// scx_init_task() and scx_enable_task().
     fn init_task(&self, task: TaskId, fork: bool) {
+        if !fork {
+            groups::post_fork(task);
+        }
         let pointer = with(|s| s.tasks[task].fields.task);
         // SAFETY: the task is one of the machine's.
         let err = unsafe { ffi::model_init_task(pointer, fork) };
@@ -233,6 +246,9 @@ impl Machine {
         }
         // SAFETY: the same.
         unsafe { ffi::sfs_enable(pointer) };
+        if fork {
+            groups::post_fork(task);
+        }
     }
 
     fn pass_time(&mut self) {
@@ -258,6 +274,7 @@ impl Machine {
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
                 Event::Change => 8 << 32,
+                Event::Group(_) => 9 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -281,6 +298,8 @@ impl Machine {
             Event::Wake(task) => self.wake(task),
             Event::Arrival => self.arrive(),
             Event::Change => self.change(),
+            Event::Group(GroupEvent::Born(group)) => self.born(group),
+            Event::Group(event) => group_events::happens(event),
             Event::Timer(timer, start) => fire(timer, start),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
@@ -299,6 +318,10 @@ impl Machine {
             Some(current)
         });
         let Some(task) = task else { return };
+        group_moves::finish_move(task);
+        if task_work::begins_exit(cpu, task, turn) {
+            return;
+        }
         match with(|s| s.tasks[task].behaviour.then()) {
             Then::Stops => {
                 with(|s| s.tasks[task].stops = true);
@@ -320,6 +343,9 @@ impl Machine {
 
     /// A sleep is over; an interrupt on any CPU says so.
     fn wake(&self, task: TaskId) {
+        if with(|s| s.tasks[task].place != Place::Asleep) {
+            return; // a signal was earlier
+        }
         let cpu = with(|s| {
             next_turn(s, task);
             let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
@@ -338,6 +364,20 @@ impl Machine {
             s.after(delay, Event::Arrival);
             (self.workload.function(&mut s.random), cpu)
         });
+        self.fork(behaviour, cpu);
+    }
+
+    /// A hog is forked in a group.
+    fn born(&mut self, group: GroupId) {
+        let cpu = with(|s| {
+            s.groups.birthplace = Some(group);
+            s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            s.here
+        });
+        self.fork(Behaviour::Hog, cpu);
+    }
+
+    fn fork(&mut self, behaviour: Behaviour, cpu: usize) {
         let task = self.add_task(behaviour, false);
         self.init_task(task, true);
         wake_up(cpu, task, true);
@@ -367,6 +407,7 @@ impl Machine {
     /// The invariants.
     fn check(&self) {
         recount();
+        group_checks::check(self.workload.tick_ns);
         with(|s| {
             let limit = self.idle_limit();
             let idles = |cpu: &Cpu| cpu.current.is_none() && s.now - cpu.idle_since > limit;
@@ -387,7 +428,9 @@ impl Machine {
                         waited / 1_000_000
                     ));
                 }
-                self.check_idle(s, task, since, &idle);
+                if !groups::is_parked(s.tasks[task].place) {
+                    self.check_idle(s, task, since, &idle);
+                }
             }
         });
     }

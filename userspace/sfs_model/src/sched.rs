@@ -4,7 +4,9 @@
 
 use crate::ffi;
 use crate::ffi::TaskStruct;
+use crate::groups;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
+use crate::task_work;
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -15,6 +17,8 @@ pub const LOCAL_ON: u64 = 3 << 62;
 pub const ENQ_WAKEUP: u64 = 1;
 /// SCX_ENQ_HEAD.
 pub const ENQ_HEAD: u64 = 1 << 4;
+/// SCX_ENQ_LAST.
+const ENQ_LAST: u64 = 1 << 41;
 /// SCX_ENQ_PREEMPT.
 pub const ENQ_PREEMPT: u64 = 1 << 32;
 /// SCX_ENQ_DSQ_PRIQ.
@@ -51,6 +55,7 @@ fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T
         (s.tasks[task].fields.task, before)
     });
     let result = callback(pointer);
+    groups::charged(task);
     with(|s| s.here = before);
     result
 }
@@ -240,6 +245,7 @@ pub fn tick(cpu: CpuId) {
     };
     // SAFETY: the task is one of the machine's.
     call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
+    groups::ticked(current);
     with(|s| {
         if slice(s, current) == 0 {
             resched(s, cpu);
@@ -293,6 +299,9 @@ fn leave_queue(s: &mut State, task: TaskId, place: Place) {
     if !there {
         s.finding(format!("task {task} is not where it waits, {place:x?}"));
     }
+    if groups::is_parked(place) {
+        s.tasks[task].waits_since = Some(s.now); // until now it has waited for quota
+    }
     s.tasks[task].place = Place::Moving;
 }
 
@@ -331,7 +340,7 @@ pub fn schedule(cpu: CpuId) {
         });
     }
     if let Some(task) = stays {
-        put_prev(cpu, task);
+        put_prev(cpu, task, next.is_none());
     }
     set_next(cpu, next, previous.is_none());
     if let Some(task) = previous.filter(|_| stays.is_none()) {
@@ -375,6 +384,9 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
         });
         // SAFETY: the task is one of the machine's, or null as on an idle CPU.
         unsafe { ffi::sfs_dispatch(cpu as i32, pointer) };
+        if let Some(task) = stays {
+            groups::charged(task);
+        }
         let inserted = with(|s| {
             s.in_dispatch = false;
             flush_dispatch_buf(s, cpu)
@@ -386,8 +398,8 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
             return false;
         }
         if inserted == 0 {
-            // Without SCX_OPS_ENQ_LAST the last task continues.
-            return stays.is_some();
+            // With SCX_OPS_ENQ_LAST the last task is queued (put_prev_task_scx()).
+            return false;
         }
     }
 }
@@ -401,8 +413,9 @@ pub fn flush_dispatch_buf(s: &mut State, cpu: CpuId) -> usize {
     inserted.len()
 }
 
-/// put_prev_task_scx(): the previous task is still runnable, and another one follows.
-fn put_prev(cpu: CpuId, task: TaskId) {
+/// put_prev_task_scx(): the previous task is still runnable, and another one follows, or (`is_last`)
+/// none.
+fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, true) });
     let has_slice = with(|s| {
@@ -420,7 +433,7 @@ fn put_prev(cpu: CpuId, task: TaskId) {
             s.cpus[cpu].resched |= resched;
         });
     } else {
-        do_enqueue_task(cpu, task, 0);
+        do_enqueue_task(cpu, task, if is_last { ENQ_LAST } else { 0 });
     }
 }
 
@@ -442,6 +455,7 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
         let t = &mut s.tasks[task];
         t.place = Place::Running;
         t.waits_since = None;
+        task_work::runs(s, task);
     });
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_running(p) });

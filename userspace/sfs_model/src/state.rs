@@ -2,6 +2,8 @@
 
 use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
+use crate::group_events::GroupEvent;
+use crate::groups::Groups;
 use crate::maps::Map;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
@@ -106,6 +108,8 @@ pub enum Event {
     Arrival,
     /// Somebody changes the nice value or the affinity of a task.
     Change,
+    /// Something happens to control groups.
+    Group(GroupEvent),
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
     /// The invariants are checked.
@@ -151,6 +155,8 @@ pub struct State {
     pub cpus: Vec<Cpu>,
     /// Queues by number.
     pub queues: BTreeMap<u64, Dsq>,
+    /// Control groups.
+    pub groups: Groups,
     /// Maps by address.
     pub maps: BTreeMap<usize, Map>,
     /// Tasks that have not ended.
@@ -213,6 +219,19 @@ impl State {
     pub fn after(&mut self, delay: u64, event: Event) {
         let number = self.number();
         self.events.push(Reverse((self.now + delay, number, event)));
+    }
+
+    /// CLOCK_MONOTONIC, which NTP may let drift from the clock of CPU time; ns since boot.
+    pub fn monotonic(&self) -> u64 {
+        let rate = 1_000_000 + i128::from(self.groups.load.drift_ppm);
+        (i128::from(self.now) * rate / 1_000_000) as u64
+    }
+
+    /// The time until `ns` of CLOCK_MONOTONIC have passed: a timer is never early.
+    pub fn until(&self, ns: u64) -> u64 {
+        let rate = (1_000_000 + self.groups.load.drift_ppm) as u128;
+        let at = (u128::from(self.monotonic() + ns) * 1_000_000).div_ceil(rate);
+        (at as u64).saturating_sub(self.now)
     }
 
     /// Returns whether a task may run on a CPU.

@@ -1,5 +1,6 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
+use crate::group_load::GroupLoad;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -112,6 +113,8 @@ pub struct Workload {
     pub pinned_of: u64,
     /// Mean time between changes of a nice value or an affinity, ns; 0: none.
     pub changes_ns: u64,
+    /// Control groups.
+    pub groups: GroupLoad,
 }
 
 impl Workload {
@@ -128,7 +131,7 @@ impl Workload {
         let residents = (0..between(random, 0, 3 * cpus as u64))
             .map(|_| (resident(random), between(random, 0, 4) == 0))
             .collect();
-        Self {
+        let mut workload = Self {
             cpus,
             policy: between(random, 0, 2) as u32,
             slice_ns: between(random, 1, 200) * MS,
@@ -138,7 +141,12 @@ impl Workload {
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
+            groups: GroupLoad::draw(random),
+        };
+        if workload.groups.is_steady {
+            crate::steady::make_room(&mut workload);
         }
+        workload
     }
 
     /// A function that arrives.
