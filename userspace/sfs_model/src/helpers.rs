@@ -19,6 +19,8 @@ const CREATE: u64 = 1;
 const REVERSE: u64 = 1 << 16;
 /// A kick reaches another CPU after this many ns at most.
 const KICK_NS: u32 = 20_000;
+/// A late timer is so late, ns.
+const LATE_NS: u64 = 20_000_000;
 
 /// The task behind a pointer; `None` for the idle task.
 fn task_of(task: *const TaskStruct) -> Option<TaskId> {
@@ -120,6 +122,12 @@ extern "C" fn bpf_ktime_get_ns() -> u64 {
     with(|s| s.monotonic())
 }
 
+/// The clock of CPU time, from which NTP makes bpf_ktime_get_ns() differ.
+#[no_mangle]
+extern "C" fn scx_bpf_now() -> u64 {
+    with(|s| s.now)
+}
+
 #[no_mangle]
 extern "C" fn bpf_get_prandom_u32() -> u32 {
     with(|s| s.random.next_u32())
@@ -195,7 +203,8 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
             return ENOENT;
         };
         found.start = start;
-        let delay = s.until(ns);
+        let late = if s.faults.late_timers { LATE_NS } else { 0 };
+        let delay = s.until(ns) + late;
         s.after(delay, Event::Timer(timer as usize, start));
         0
     })

@@ -30,6 +30,9 @@ enum Task {
         /// A machine on which no kick of another CPU arrives
         #[arg(long)]
         lost_kicks: bool,
+        /// A machine on which timers fire 20 ms late
+        #[arg(long)]
+        late_timers: bool,
     },
     /// Run one seed after another, each in a process of its own
     Search {
@@ -52,7 +55,14 @@ fn main() -> ExitCode {
             ms,
             timeline,
             lost_kicks,
-        } => one(seed, ms, timeline, Faults { lost_kicks }),
+            late_timers,
+        } => {
+            let faults = Faults {
+                lost_kicks,
+                late_timers,
+            };
+            one(seed, ms, timeline, faults)
+        }
         Task::Search {
             seed,
             seconds,

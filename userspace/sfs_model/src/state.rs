@@ -70,6 +70,8 @@ pub struct Task {
 pub struct Faults {
     /// Kicks do not arrive.
     pub lost_kicks: bool,
+    /// Timers fire 20 ms late.
+    pub late_timers: bool,
 }
 
 /// A CPU.

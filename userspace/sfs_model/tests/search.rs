@@ -61,6 +61,20 @@ fn lost_kicks_are_found() {
     assert!(found.count() > 0, "no seed shows that kicks are lost");
 }
 
+/// A timer lets tasks go when their group has quota again.
+#[test]
+fn late_timers_are_found() {
+    let found = (1..=60).filter(|seed: &u64| {
+        let output = model(&["run", &seed.to_string(), "--ms", "200", "--late-timers"]);
+        assert!(
+            output.status.code().is_some_and(|status| status < 2),
+            "it crashed"
+        );
+        text(&output).contains("tasks wait for quota in group")
+    });
+    assert!(found.count() > 0, "no seed shows that timers are late");
+}
+
 #[test]
 fn a_search_counts() {
     let output = model(&["search", "--seconds", "1", "--seed", "5", "--jobs", "2"]);
