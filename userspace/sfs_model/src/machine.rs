@@ -73,7 +73,7 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
         timeline: state
             .timeline
             .iter()
-            .map(|(at, event)| (at - BOOT_NS, format!("{event:?}")))
+            .map(|(at, event)| (at - BOOT_NS, name(*event)))
             .collect(),
         events: machine.events,
         callbacks: state.callbacks,
@@ -497,6 +497,14 @@ fn set_cpus(s: &mut State, task: TaskId, value: u64) {
     let here = s.tasks[task].cpu;
     if !s.may_run(task, here) {
         s.tasks[task].cpu = keep;
+    }
+}
+
+/// The event in words that are the same in each run: a timer's address is not.
+fn name(event: Event) -> String {
+    match event {
+        Event::Timer(_, start) => format!("Timer(start {start})"),
+        event => format!("{event:?}"),
     }
 }
 
