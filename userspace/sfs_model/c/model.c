@@ -186,26 +186,7 @@ u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
 
 /* --------------------------------------------------------------------- cgroups */
 
-static struct kernfs_node root_node = { .id = 1, .name = "" };
-static struct cgroup root_cgroup = { .kn = &root_node };
-static struct task_group root_task_group = { .css.cgroup = &root_cgroup };
-static struct css_set root_css_set = { .dfl_cgrp = &root_cgroup };
-
-struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level)
-{
-	return level ? NULL : &root_cgroup;
-}
-
-void bpf_cgroup_release(struct cgroup *cgrp)
-{
-}
-
-s32 model_init_root(void)
-{
-	struct scx_cgroup_init_args args = { .weight = 100, .bw_quota_us = ~0ULL };
-
-	return sfs_cgroup_init(&root_cgroup, &args);
-}
+#include "groups.h"
 
 /* ----------------------------------------------------------------------- tasks */
 
@@ -239,8 +220,8 @@ struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 	p->group_leader = p;
 	p->real_parent = p;
 	p->start_time = now;
-	p->cgroups = &root_css_set;
-	p->sched_task_group = &root_task_group;
+	p->cgroups = &model_root->set;
+	p->sched_task_group = &model_root->tg;
 	p->scx.weight = 100;
 	p->prio = 120;
 	p->cpus_ptr = &p->cpus_mask;
@@ -270,7 +251,8 @@ s32 model_pid(const struct task_struct *p)
 
 s32 model_init_task(struct task_struct *p, bool fork)
 {
-	struct scx_init_task_args args = { .fork = fork, .cgroup = &root_cgroup };
+	struct scx_init_task_args args = { .fork = fork,
+					   .cgroup = p->sched_task_group->css.cgroup };
 
 	return sfs_init_task(p, &args);
 }

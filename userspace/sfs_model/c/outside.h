@@ -65,7 +65,6 @@ void model_clone(struct task_struct *parent, struct task_struct *child, bool is_
 		child->tgid = parent->tgid;
 		child->group_leader = parent->group_leader;
 	}
-	child->cgroups = parent->cgroups;
 	child->sched_task_group = parent->sched_task_group;
 	child->scx.weight = parent->scx.weight;
 	child->cpus_mask = parent->cpus_mask;

@@ -1,6 +1,7 @@
 //! Attributes of a task change, wherever it is.
 
 use crate::ffi;
+use crate::groups;
 use crate::promises;
 use crate::sched::{call, do_enqueue_task, update_curr, DEQ_SAVE};
 use crate::state::{with, CpuId, Place, State, TaskId};
@@ -49,6 +50,9 @@ fn leave_queue(s: &mut State, task: TaskId, place: Place) {
     };
     if !there {
         s.finding(format!("task {task} is not where it waits, {place:x?}"));
+    }
+    if groups::is_parked(place) {
+        s.tasks[task].waits_since = Some(s.now); // until now it has waited for quota
     }
     s.tasks[task].place = Place::Moving;
 }

@@ -83,7 +83,6 @@ extern "C" {
     pub fn model_tune(options: *const Options);
     pub fn model_tune_topology(places: *const crate::topology::Place);
     pub fn model_set_idle(cpu: u32, idle: bool);
-    pub fn model_init_root() -> i32;
     pub fn model_new_task(pid: i32, now: u64, fields: *mut Fields) -> *mut TaskStruct;
     pub fn model_free_task(task: *mut TaskStruct);
     pub fn model_pid(task: *const TaskStruct) -> i32;

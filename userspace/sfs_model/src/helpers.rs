@@ -20,6 +20,8 @@ const CREATE: u64 = 1;
 const REVERSE: u64 = 1 << 16;
 /// A kick reaches another CPU after this many ns at most.
 const KICK_NS: u32 = 20_000;
+/// A late timer is so late, ns.
+const LATE_NS: u64 = 20_000_000;
 
 /// The task behind a pointer; `None` for the idle task.
 fn task_of(task: *const TaskStruct) -> Option<TaskId> {
@@ -31,7 +33,7 @@ fn task_of(task: *const TaskStruct) -> Option<TaskId> {
     usize::try_from(pid - FIRST_PID).ok()
 }
 
-fn id(task: *const TaskStruct) -> TaskId {
+pub fn id(task: *const TaskStruct) -> TaskId {
     task_of(task).expect("not the idle task")
 }
 
@@ -121,6 +123,12 @@ extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
 
 #[no_mangle]
 extern "C" fn bpf_ktime_get_ns() -> u64 {
+    with(|s| s.monotonic())
+}
+
+/// The clock of CPU time, from which NTP makes bpf_ktime_get_ns() differ.
+#[no_mangle]
+extern "C" fn scx_bpf_now() -> u64 {
     with(|s| s.now)
 }
 
@@ -193,7 +201,9 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
             return ENOENT;
         };
         found.start = start;
-        s.after(ns, Event::Timer(timer as usize, start));
+        let late = if s.faults.late_timers { LATE_NS } else { 0 };
+        let delay = s.until(ns) + late;
+        s.after(delay, Event::Timer(timer as usize, start));
         0
     })
 }
@@ -449,6 +459,7 @@ fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
             return false;
         }
         take_out(s, task, from);
+        crate::groups::leaves_park(s, task, from, queue);
         let fields = s.tasks[task].fields;
         // SAFETY: the task's memory lives as long as the machine.
         unsafe {

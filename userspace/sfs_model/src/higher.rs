@@ -6,6 +6,7 @@
 //! the CPU. A CPU that was idle, or had another real-time task, reports nothing.
 
 use crate::ffi;
+use crate::groups::ROOT;
 use crate::program::in_program;
 use crate::sched::{do_enqueue_task, schedule, slice, ENQ_HEAD, ENQ_REENQ, LOCAL};
 use crate::state::{with, CpuId, Event, Place, State, TaskId, FIRST_PID};
@@ -47,7 +48,8 @@ pub struct RealTime {
 pub fn add(kind: RealTime) {
     for cpu in 0..kind.cpus as usize {
         let pointer = with(|s| {
-            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
+            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
+            s.groups.birthplace = Some(ROOT);
             let task = push_task(s, fields, Behaviour::Hog, cpu, None);
             s.live.remove(&task);
             s.cpus[cpu].higher.own = Some(task);

@@ -2,11 +2,13 @@
 //! execute, accept, receive, disable migration, and exit.
 
 use crate::ffi;
+use crate::group_moves;
 use crate::program::in_program;
 use crate::sched::{wake_up, wake_up_sync};
 use crate::social::first_turn;
 use crate::state::{with, CpuId, Place, State, TaskId, FIRST_PID};
 use crate::stay;
+use crate::task_work;
 use crate::tasks::{init_task, new_fields, push_task};
 use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour, Then};
@@ -129,6 +131,16 @@ pub fn plan(s: &mut State, task: TaskId) {
     s.tasks[task].life.script = acts;
 }
 
+/// A task is killed: what it would have done otherwise, it does not do.
+pub fn cut_short(s: &mut State, task: TaskId) {
+    let life = &mut s.tasks[task].life;
+    life.script.clear();
+    if life.stays {
+        life.script.push_back(Act::StayNoMore);
+    }
+    life.script.extend([Act::Exit, Act::Run(10 * US)]);
+}
+
 /// The current task of a CPU has had the CPU time of one part of its turn. It acts up to the next
 /// part. Returns what follows.
 pub fn step(cpu: CpuId, task: TaskId) -> Then {
@@ -139,6 +151,9 @@ pub fn step(cpu: CpuId, task: TaskId) -> Then {
         }
         with(|s| s.tell(Entry::Acts(task, act)));
         perform(cpu, task, act);
+    }
+    if task_work::begins_exit(task) {
+        return Then::GoesOn;
     }
     with(|s| {
         let t = &mut s.tasks[task];
@@ -200,14 +215,17 @@ fn send(cpu: CpuId, to: TaskId, sync: bool) {
 
 /// kernel_clone(): the child begins on the parent's CPU, with its affinity and weight.
 fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<TaskId> {
+    // cgroup_css_set_fork() waits until nobody moves.
+    group_moves::finish_move(task);
     let child = with(|s| {
-        let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
+        let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
         let behaviour = Behaviour::Function {
             turns: between(s.own_random(task), 1, 3),
             runs_us: runs_us.max(1),
         };
         // SAFETY: both tasks are the machine's.
         unsafe { ffi::model_clone(s.tasks[task].fields.task, fields.task, is_thread) };
+        s.groups.birthplace = Some(s.groups.members[task].css);
         let child = push_task(s, fields, behaviour, cpu, None);
         s.tasks[child].life.is_new = true;
         s.tasks[child].life.is_unborn = !is_thread;
@@ -273,9 +291,11 @@ fn exec(cpu: CpuId, task: TaskId) {
 fn exit(cpu: CpuId, task: TaskId) {
     with(|s| {
         s.tasks[task].life.exits = true;
+        s.groups.members[task].exits = true;
         // SAFETY: the task's memory lives as long as the machine.
         unsafe { *s.tasks[task].fields.flags |= EXITING };
     });
+    task_work::task_work_run(task);
     tell(cpu, task, Tells::Exec);
     tell(cpu, task, Tells::End);
 }

@@ -2,6 +2,7 @@
 //! finding with fewer CPUs, tasks and kinds of events. What is left draws the random numbers that
 //! it drew before, as far as it has numbers of its own.
 
+use crate::group_load::GroupLoad;
 use crate::loader::plan::Plan;
 use crate::topology;
 use crate::workload::Workload;
@@ -11,9 +12,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 12] = [
-    "changes", "pinned", "bursts", "realtime", "sections", "families", "topology", "loader",
-    "stall", "death", "readers", "learned",
+pub const CLASSES: [&str; 13] = [
+    "changes", "groups", "pinned", "bursts", "realtime", "sections", "families", "topology",
+    "loader", "stall", "death", "readers", "learned",
 ];
 
 /// A selection; by default everything.
@@ -41,6 +42,9 @@ impl Limits {
         workload.real_time = workload.real_time.filter(|_| !self.lacks("realtime"));
         if let Some(kind) = &mut workload.real_time {
             kind.cpus = kind.cpus.min(workload.cpus as u64);
+        }
+        if self.lacks("groups") {
+            workload.groups = GroupLoad::default();
         }
         if self.lacks("sections") {
             workload.habits.stays_of = 0;

@@ -5,6 +5,9 @@ mod starts;
 
 use crate::change::{change, set_cpus, set_weight};
 use crate::ffi::{self, MapInfo, Options};
+use crate::group_events::{self, GroupEvent};
+use crate::group_moves;
+use crate::groups::Groups;
 use crate::higher;
 use crate::life;
 use crate::limits::Limits;
@@ -13,7 +16,8 @@ use crate::maps::Map;
 use crate::promises::Promises;
 use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
-use crate::state::{install, remove, with, Cpu, Event, State, TaskId};
+use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
+use crate::steady;
 use crate::tasks::swapper;
 use crate::timeline::{picture, words, Entry};
 use crate::workload::{between, exponential, Then, Workload};
@@ -62,6 +66,11 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     let mut workload = Workload::draw(&mut random);
     settings.limits.apply(&mut workload);
     boot(&workload, seed, random, settings);
+    let ns = if workload.groups.is_steady {
+        (steady::TIMES * ns).min(steady::LONGEST_NS)
+    } else {
+        ns
+    };
     let mut machine = Machine {
         workload,
         seed,
@@ -78,6 +87,7 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     };
     machine.load();
     machine.pass_time();
+    with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
         findings: state.findings.clone(),
@@ -105,6 +115,9 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
 
 /// Makes the machine, without tasks.
 fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
+    let groups = Groups::new(workload.groups);
+    // Quotas and weights of groups come before promises.
+    let makes_promises = workload.real_time.is_none() && workload.groups.most == 0;
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -129,6 +142,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         tasks: Vec::new(),
         cpus: (0..workload.cpus).map(|_| idle_cpu()).collect(),
         queues: BTreeMap::new(),
+        groups,
         maps: all,
         live: BTreeSet::new(),
         timers: BTreeMap::new(),
@@ -143,7 +157,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         outside_random: stream(seed, REAL_TIME_STREAM),
         findings: Vec::new(),
         callbacks: 0,
-        promises: Promises::new(workload.real_time.is_none(), workload.tick_ns),
+        promises: Promises::new(makes_promises, workload.tick_ns),
         habits: workload.habits,
         faults: settings.faults,
         timeline: VecDeque::new(),
@@ -221,6 +235,7 @@ impl Machine {
                 Event::RealTime => 9 << 32,
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
                 Event::Loader(_) => 11 << 32,
+                Event::Group(_) => 12 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -250,6 +265,8 @@ impl Machine {
                 }
             }
             Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
+            Event::Group(GroupEvent::Born(group)) => self.born(group),
+            Event::Group(event) => group_events::happens(event),
             Event::Timer(timer, start) => fire(timer, start),
             Event::Loader(nudge) => loader::nudged(nudge),
             Event::Check => {
@@ -269,6 +286,7 @@ impl Machine {
             Some(current)
         });
         let Some(task) = task else { return };
+        group_moves::finish_move(task);
         match life::step(cpu, task) {
             Then::GoesOn => with(|s| {
                 let left = s.tasks[task].left_ns;
@@ -305,6 +323,9 @@ impl Machine {
 
     /// A sleep is over; an interrupt on any CPU says so.
     fn wake(&self, task: TaskId) {
+        if with(|s| s.tasks[task].place != Place::Asleep) {
+            return; // a signal was earlier
+        }
         let (cpu, is_new) = with(|s| {
             life::plan(s, task);
             let last = s.cpus.len() as u64 - 1;

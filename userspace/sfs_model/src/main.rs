@@ -63,6 +63,9 @@ struct What {
     /// A machine on which no kick of another CPU arrives
     #[arg(long)]
     lost_kicks: bool,
+    /// A machine on which timers fire 20 ms late
+    #[arg(long)]
+    late_timers: bool,
     /// A machine that does not tell when a real-time task takes a CPU
     #[arg(long)]
     lost_releases: bool,
@@ -78,6 +81,7 @@ impl What {
     fn faults(&self) -> Faults {
         Faults {
             lost_kicks: self.lost_kicks,
+            late_timers: self.late_timers,
             lost_releases: self.lost_releases,
             lost_events: self.lost_events,
             stuck_queues: self.stuck_queues,
@@ -88,6 +92,7 @@ impl What {
     fn fault_options(&self) -> Vec<String> {
         let options = [
             (self.lost_kicks, "--lost-kicks"),
+            (self.late_timers, "--late-timers"),
             (self.lost_releases, "--lost-releases"),
             (self.lost_events, "--lost-events"),
             (self.stuck_queues, "--stuck-queues"),

@@ -4,11 +4,13 @@
 
 use crate::ffi;
 use crate::ffi::TaskStruct;
+use crate::groups;
 use crate::higher;
 use crate::program::{current, in_program};
 use crate::promises;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::stay;
+use crate::task_work;
 use crate::tasks::finish;
 use crate::timeline::{tell_run, Entry};
 use std::ptr;
@@ -58,7 +60,9 @@ pub const IPI_NS: u64 = 2_000;
 /// Calls a callback of the kernel half for a task, on `cpu`.
 pub fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T) -> T {
     let pointer = with(|s| s.tasks[task].fields.task);
-    in_program(cpu, || callback(pointer))
+    let result = in_program(cpu, || callback(pointer));
+    groups::charged(task);
+    result
 }
 
 /// Calls `select_cpu` or `enqueue`, in which the task may be inserted into a queue at once.
@@ -274,6 +278,7 @@ pub fn tick(cpu: CpuId) {
     };
     // SAFETY: the task is one of the machine's.
     call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
+    groups::ticked(current);
     with(|s| {
         if slice(s, current) == 0 {
             resched(s, cpu);
@@ -390,6 +395,9 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
             // SAFETY: the task is one of the machine's, or null as on an idle CPU.
             unsafe { ffi::sfs_dispatch(cpu as i32, pointer) }
         });
+        if let Some(task) = stays {
+            groups::charged(task);
+        }
         let inserted = with(|s| {
             s.in_dispatch = false;
             flush_dispatch_buf(s, cpu)
@@ -459,6 +467,7 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
         let t = &mut s.tasks[task];
         t.place = Place::Running;
         t.waits_since = None;
+        task_work::runs(s, task);
     });
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_running(p) });

@@ -2,6 +2,8 @@
 
 use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
+use crate::group_events::GroupEvent;
+use crate::groups::Groups;
 use crate::maps::Map;
 use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
@@ -81,6 +83,8 @@ pub struct Faults {
     pub lost_events: bool,
     /// Tasks cannot be moved from one queue to another.
     pub stuck_queues: bool,
+    /// Timers fire 20 ms late.
+    pub late_timers: bool,
 }
 
 /// A CPU.
@@ -125,6 +129,8 @@ pub enum Event {
     Arrival,
     /// Somebody changes the nice value or the affinity of a task.
     Change,
+    /// Something happens to control groups.
+    Group(GroupEvent),
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
     /// A real-time task wakes up.
@@ -176,6 +182,8 @@ pub struct State {
     pub cpus: Vec<Cpu>,
     /// Queues by number.
     pub queues: BTreeMap<u64, Dsq>,
+    /// Control groups.
+    pub groups: Groups,
     /// Maps by address.
     pub maps: BTreeMap<usize, Map>,
     /// Tasks that have not ended.
@@ -252,6 +260,19 @@ impl State {
     pub fn after(&mut self, delay: u64, event: Event) {
         let number = self.number();
         self.events.push(Reverse((self.now + delay, number, event)));
+    }
+
+    /// CLOCK_MONOTONIC, which NTP may let drift from the clock of CPU time; ns since boot.
+    pub fn monotonic(&self) -> u64 {
+        let rate = 1_000_000 + i128::from(self.groups.load.drift_ppm);
+        (i128::from(self.now) * rate / 1_000_000) as u64
+    }
+
+    /// The time until `ns` of CLOCK_MONOTONIC have passed: a timer is never early.
+    pub fn until(&self, ns: u64) -> u64 {
+        let rate = (1_000_000 + self.groups.load.drift_ppm) as u128;
+        let at = (u128::from(self.monotonic() + ns) * 1_000_000).div_ceil(rate);
+        (at as u64).saturating_sub(self.now)
     }
 
     /// Returns whether a task may run on a CPU.

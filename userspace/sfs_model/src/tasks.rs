@@ -1,6 +1,7 @@
 //! New tasks.
 
 use crate::ffi::{self, Fields, TaskStruct};
+use crate::groups;
 use crate::life::{self, Life};
 use crate::loader;
 use crate::promises::Promise;
@@ -51,11 +52,17 @@ pub fn push_task(
         context: None,
     });
     s.live.insert(id);
+    // SAFETY: the task's memory lives as long as the machine.
+    let is_kernel_thread = unsafe { *fields.flags } & KERNEL_THREAD != 0;
+    groups::enter(s, id, is_kernel_thread);
     id
 }
 
 /// scx_init_task() and scx_enable_task().
 pub fn init_task(task: TaskId, fork: bool) {
+    if !fork {
+        groups::post_fork(task);
+    }
     let pointer = with(|s| s.tasks[task].fields.task);
     // SAFETY: the task is one of the machine's.
     let err = unsafe { ffi::model_init_task(pointer, fork) };
@@ -64,6 +71,9 @@ pub fn init_task(task: TaskId, fork: bool) {
     }
     // SAFETY: the same.
     unsafe { ffi::sfs_enable(pointer) };
+    if fork {
+        groups::post_fork(task);
+    }
 }
 
 /// The idle task: init_idle().

@@ -94,6 +94,7 @@ pub fn queue_name(queue: u64) -> String {
         (2, _) => own("FAIR"),
         (3, _) => own("the ranked queue"),
         (6, _) => own("FAIR's part outside"),
+        _ if queue >> 60 == 1 => format!("the queue of group {} for quota", queue & !(1 << 60)),
         _ => format!("queue {queue:#x}"),
     }
 }
@@ -133,6 +134,7 @@ fn event_words(s: &State, event: Event) -> Option<String> {
         Event::Kick(cpu, 2) => format!("CPU {cpu} is kicked, its task preempted"),
         Event::Kick(cpu, _) => format!("CPU {cpu} is kicked"),
         Event::Wake(task) => format!("{} wakes up", name(s, task)),
+        Event::Group(event) => format!("to control groups: {event:?}"),
         Event::Timer(..) => "a timer fires".into(),
         Event::Loader(nudge) => nudge_words(nudge).into(),
         Event::RealTimeSleeps(cpu, _) => format!("the real-time task of CPU {cpu} sleeps"),

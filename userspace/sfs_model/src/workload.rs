@@ -1,5 +1,6 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
+use crate::group_load::GroupLoad;
 use crate::higher::RealTime;
 use crate::social::{self, Social};
 use crate::topology::{self, Place};
@@ -149,6 +150,8 @@ pub struct Workload {
     pub topology: Vec<Place>,
     /// How the kernel half finds invocations.
     pub boundaries: Boundaries,
+    /// Control groups.
+    pub groups: GroupLoad,
 }
 
 /// What tasks of a machine do.
@@ -194,7 +197,7 @@ impl Workload {
         // They know each other by their distance.
         let social = social::draw(random, cpus as u64);
         residents.extend(social.into_iter().map(|behaviour| (behaviour, false)));
-        Self {
+        let mut workload = Self {
             cpus,
             policy: between(random, 0, 2) as u32,
             slice_ns: between(random, 1, 200) * MS,
@@ -212,7 +215,15 @@ impl Workload {
             topology: topology::draw(random, cpus),
             boundaries: boundaries(random),
             real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
+            groups: GroupLoad::draw(random),
+        };
+        if workload.groups.unit_is_cgroup {
+            workload.boundaries.unit = 1;
         }
+        if workload.groups.is_steady {
+            crate::steady::make_room(&mut workload);
+        }
+        workload
     }
 
     /// The time from an arrival, `now` ns after load, to the next one, ns.

@@ -61,6 +61,20 @@ fn lost_kicks_are_found() {
     assert!(found.count() > 0, "no seed shows that kicks are lost");
 }
 
+/// A timer lets tasks go when their group has quota again.
+#[test]
+fn late_timers_are_found() {
+    let is_found = (1..=60).any(|seed: u64| {
+        let output = model(&["run", &seed.to_string(), "--ms", "200", "--late-timers"]);
+        assert!(
+            output.status.code().is_some_and(|status| status < 2),
+            "it crashed"
+        );
+        text(&output).contains("tasks wait for quota in group")
+    });
+    assert!(is_found, "no seed shows that timers are late");
+}
+
 /// Without cpu_release(), a displaced task waits for the real-time task, beside idle CPUs.
 #[test]
 fn lost_releases_are_found() {
@@ -129,7 +143,7 @@ fn loaders_do_all_that_they_can() {
         "killed",
     ];
     let some = |text: &str, what| number_before(text, what).is_some_and(|number| number > 0);
-    for seed in 1..=200 {
+    for seed in 1..=600 {
         let text = text(&model(&["run", &seed.to_string()]));
         missing.retain(|what| match *what {
             "no loader" => text.contains("loader: "),

@@ -2,6 +2,8 @@
 
 use super::{Machine, LONGEST_WAIT_NS};
 use crate::ffi::{self, Counts};
+use crate::group_checks;
+use crate::groups;
 use crate::higher;
 use crate::loader;
 use crate::promises;
@@ -11,6 +13,7 @@ impl Machine {
     /// The invariants.
     pub(super) fn check(&self) {
         recount();
+        group_checks::check(self.workload.tick_ns);
         loader::checks::check(self.workload.tick_ns);
         with(|s| {
             promises::check(s);
@@ -36,7 +39,9 @@ impl Machine {
                         waited / 1_000_000
                     ));
                 }
-                self.check_idle(s, task, since, &idle);
+                if !groups::is_parked(s.tasks[task].place) {
+                    self.check_idle(s, task, since, &idle);
+                }
             }
         });
     }

@@ -2,6 +2,8 @@
 
 use super::{Machine, CHECK_NS};
 use crate::ffi;
+use crate::group_events;
+use crate::groups::{GroupId, ROOT};
 use crate::higher;
 use crate::life;
 use crate::limits::Limits;
@@ -43,6 +45,11 @@ pub(super) fn stream(seed: u64, number: u64) -> ChaCha8Rng {
 impl Machine {
     /// Loads the scheduler, as scx_enable() does.
     pub(super) fn load(&mut self) {
+        let plan = self.loader_plan();
+        if plan.is_some() {
+            // The checks of the loader compare times of the kernel half with the machine's.
+            with(|s| s.groups.load.drift_ppm = 0);
+        }
         let residents = self.workload.residents.clone();
         for (number, &(behaviour, is_kernel_thread)) in (0..).zip(&residents) {
             let random = stream(self.seed, RESIDENT_STREAMS + number);
@@ -53,13 +60,11 @@ impl Machine {
                 self.left_out += 1;
             }
         }
-        let loader = self.start_loader();
+        let loader = plan.map(|plan| self.start_loader(plan));
         // SAFETY: the machine is there.
         let err = unsafe { ffi::sfs_init() };
         assert_eq!(err, 0, "the scheduler does not load");
-        // SAFETY: the same.
-        let err = unsafe { ffi::model_init_root() };
-        assert_eq!(err, 0, "the root group is refused");
+        group_events::load();
         for cpu in 0..self.workload.cpus {
             // SAFETY: takes plain values.
             unsafe { ffi::model_set_idle(cpu as u32, true) };
@@ -114,7 +119,7 @@ impl Machine {
     ) -> TaskId {
         with(|s| {
             let random = own.as_mut().unwrap_or(&mut self.arrivals);
-            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.now);
+            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
             if is_kernel_thread {
                 // SAFETY: the task is new.
                 unsafe { *fields.flags |= KERNEL_THREAD };
@@ -132,15 +137,23 @@ impl Machine {
         })
     }
 
-    /// Starts the loader, if the seed has one. Its random numbers are its own.
-    pub(super) fn start_loader(&mut self) -> Option<TaskId> {
+    /// The loader, if the seed has one. Its random numbers are its own.
+    fn loader_plan(&self) -> Option<(Plan, ChaCha8Rng)> {
+        if self.workload.groups.is_steady {
+            return None;
+        }
         let mut random = stream(self.seed, LOADER_STREAM);
         let plan = Plan::draw(&mut random, self.workload.policy, self.workload.slice_ns)?;
-        let plan = self.limits.apply_to_loader(plan)?;
+        Some((self.limits.apply_to_loader(plan)?, random))
+    }
+
+    /// Starts the loader, in the root.
+    fn start_loader(&mut self, (plan, random): (Plan, ChaCha8Rng)) -> TaskId {
         let placement = stream(self.seed, LOADER_STREAM + 1);
+        with(|s| s.groups.birthplace = Some(ROOT));
         let task = self.add_task(Behaviour::Loader, false, Some(placement));
         loader::start(task, FIRST_PID + task as i32, plan, random);
-        Some(task)
+        task
     }
 
     /// A process is forked.
@@ -160,6 +173,21 @@ impl Machine {
             between(&mut self.arrivals, 0, 1);
             return;
         }
+        self.fork(behaviour, cpu);
+    }
+
+    /// A hog is forked in a group.
+    pub(super) fn born(&mut self, group: GroupId) {
+        let last = self.workload.cpus as u64 - 1;
+        let cpu = with(|s| {
+            s.groups.birthplace = Some(group);
+            s.here = between(&mut s.random, 0, last) as usize;
+            s.here
+        });
+        self.fork(Behaviour::Hog, cpu);
+    }
+
+    fn fork(&mut self, behaviour: Behaviour, cpu: usize) {
         let task = self.add_task(behaviour, false, None);
         loader::name_function(task, behaviour);
         with(|s| s.tell(Entry::Arrives(task)));
