@@ -7,7 +7,7 @@
 use crate::coverage::{self, Files, Tools};
 use crate::model::Model;
 use crate::mutate::{mutants, Mutant};
-use crate::report::progress;
+use crate::report::{progress, say};
 use crate::runs::{self, Ending, Run, Setting};
 use crate::{llvm, rules};
 use anyhow::{bail, ensure, Context, Result};
@@ -121,38 +121,31 @@ pub fn all_mutants(files: &[(String, String)]) -> Vec<Mutant> {
 #[derive(Debug)]
 pub struct Campaign<'a> {
     model: &'a Model,
-    files: BTreeMap<String, String>,
-    scratch: TempDir,
-    clean: Vec<Clean>,
-    /// What each clean run reaches; `None` without LLVM's tools.
-    reached: Option<Vec<Files>>,
+    files: Vec<(String, String)>,
+    seeds: u64,
     results: PathBuf,
+    /// Made for the first mutant without a result.
+    trial: Option<Trial<'a>>,
 }
 
 impl<'a> Campaign<'a> {
-    /// Runs the unchanged kernel half. Results are kept in a folder in `cache`, whose name is that
-    /// of the sources, the compiler and the seeds.
+    /// Results are kept in a folder in `cache`, whose name is that of the sources, the compiler
+    /// and the seeds.
     ///
     /// # Errors
-    /// If it does not compile, or files cannot be written.
+    /// If files cannot be read or written.
     pub fn new(model: &'a Model, plan: &Plan, cache: &Path) -> Result<Self> {
         let files = model.files()?;
         let results = cache.join(key(model, &files, plan.seeds)?);
         fs::create_dir_all(&results)
             .with_context(|| format!("cannot make {}", results.display()))?;
-        let scratch = model.scratch()?;
-        let mut campaign = Self {
+        Ok(Self {
             model,
-            files: files.into_iter().collect(),
-            scratch,
-            clean: Vec::new(),
-            reached: None,
+            files,
+            seeds: plan.seeds,
             results,
-        };
-        campaign.copy()?;
-        campaign.run_clean(plan.seeds)?;
-        campaign.reached = campaign.measure()?;
-        Ok(campaign)
+            trial: None,
+        })
     }
 
     /// The folder with the results.
@@ -161,10 +154,83 @@ impl<'a> Campaign<'a> {
         &self.results
     }
 
-    /// Returns whether it knows what is not reached.
-    #[must_use]
-    pub fn knows_reached(&self) -> bool {
-        self.reached.is_some()
+    /// The results of the plan: those that are kept, and new ones.
+    ///
+    /// # Errors
+    /// If the kernel half does not compile without a mutation, a program cannot be run, or a file
+    /// cannot be written.
+    pub fn run(&mut self, plan: &Plan) -> Result<Vec<Tried>> {
+        let is_in_plan = |name: &str| plan.file.as_deref().is_none_or(|file| file == name);
+        let files: Vec<_> = self
+            .files
+            .iter()
+            .filter(|(name, _)| is_in_plan(name))
+            .cloned()
+            .collect();
+        if let Some(file) = plan.file.as_deref().filter(|_| files.is_empty()) {
+            bail!("the kernel half has no file {file}");
+        }
+        let (mut tried, mut count) = (Vec::new(), 0);
+        for mutant in sample(all_mutants(&files), plan.sample) {
+            if count == plan.mutants {
+                break;
+            }
+            let one = self.result_of(mutant)?;
+            count += usize::from(one.result.counts());
+            progress(&format!("{count} of {} mutants", plan.mutants));
+            tried.push(one);
+        }
+        Ok(tried)
+    }
+
+    fn result_of(&mut self, mutant: Mutant) -> Result<Tried> {
+        let path = self.results.join(format!("{}.json", mutant.id()));
+        let kept = fs::read_to_string(&path).ok();
+        let kept = kept.and_then(|text| serde_json::from_str::<Tried>(&text).ok());
+        if let Some(kept) = kept.filter(|kept| kept.mutant == mutant) {
+            return Ok(kept);
+        }
+        if self.trial.is_none() {
+            self.trial = Some(Trial::new(self.model, &self.files, self.seeds)?);
+        }
+        let trial = self.trial.as_ref().expect("it was made");
+        let tried = Tried {
+            text: mutant.describe(&trial.files[&mutant.file]),
+            result: trial.try_out(&mutant)?,
+            mutant,
+        };
+        let text = serde_json::to_string_pretty(&tried)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(tried)
+    }
+}
+
+/// Tries mutants out: has a copy of the sources, and runs of the unchanged kernel half to compare
+/// with.
+#[derive(Debug)]
+struct Trial<'a> {
+    model: &'a Model,
+    files: BTreeMap<String, String>,
+    scratch: TempDir,
+    clean: Vec<Clean>,
+    /// What each clean run reaches; `None` without LLVM's tools.
+    reached: Option<Vec<Files>>,
+}
+
+impl<'a> Trial<'a> {
+    /// Runs the unchanged kernel half.
+    fn new(model: &'a Model, files: &[(String, String)], seeds: u64) -> Result<Self> {
+        let mut trial = Self {
+            model,
+            files: files.iter().cloned().collect(),
+            scratch: model.scratch()?,
+            clean: Vec::new(),
+            reached: None,
+        };
+        trial.copy()?;
+        trial.run_clean(seeds)?;
+        trial.reached = trial.measure()?;
+        Ok(trial)
     }
 
     fn half(&self) -> PathBuf {
@@ -226,55 +292,20 @@ impl<'a> Campaign<'a> {
     }
 
     fn measure(&self) -> Result<Option<Vec<Files>>> {
-        let Ok(tools) = Tools::find(self.model.clang()) else {
-            return Ok(None);
+        let tools = match Tools::find(self.model.clang()) {
+            Ok(tools) => tools,
+            Err(why) => {
+                say(&format!(
+                    "mutants that no run reaches are run as well: {why}"
+                ));
+                return Ok(None);
+            }
         };
         let variant = coverage::compile(self.model)?;
         let of =
             |clean: &Clean| coverage::reached(self.model, &tools, variant.path(), &[clean.run]);
         let all: Result<Vec<_>> = self.clean.iter().map(of).collect();
         Ok(Some(all?))
-    }
-
-    /// The results of the plan: those that are kept, and new ones.
-    ///
-    /// # Errors
-    /// If a program cannot be run, or a file cannot be written.
-    pub fn run(&self, plan: &Plan) -> Result<Vec<Tried>> {
-        let is_in_plan = |name: &str| plan.file.as_deref().is_none_or(|file| file == name);
-        let files = self.files.clone().into_iter();
-        let files: Vec<_> = files.filter(|(name, _)| is_in_plan(name)).collect();
-        if let Some(file) = plan.file.as_deref().filter(|_| files.is_empty()) {
-            bail!("the kernel half has no file {file}");
-        }
-        let (mut tried, mut count) = (Vec::new(), 0);
-        for mutant in sample(all_mutants(&files), plan.sample) {
-            if count == plan.mutants {
-                break;
-            }
-            let one = self.result_of(mutant)?;
-            count += usize::from(one.result.counts());
-            progress(&format!("{count} of {} mutants", plan.mutants));
-            tried.push(one);
-        }
-        Ok(tried)
-    }
-
-    fn result_of(&self, mutant: Mutant) -> Result<Tried> {
-        let path = self.results.join(format!("{}.json", mutant.id()));
-        let kept = fs::read_to_string(&path).ok();
-        let kept = kept.and_then(|text| serde_json::from_str::<Tried>(&text).ok());
-        if let Some(kept) = kept.filter(|kept| kept.mutant == mutant) {
-            return Ok(kept);
-        }
-        let tried = Tried {
-            text: mutant.describe(&self.files[&mutant.file]),
-            result: self.try_out(&mutant)?,
-            mutant,
-        };
-        let text = serde_json::to_string_pretty(&tried)?;
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(tried)
     }
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict> {

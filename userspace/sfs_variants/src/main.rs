@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Result;
+use clap::builder::FalseyValueParser;
 use clap::{Parser, Subcommand};
 use sfs_jobs::tree::Tree;
 use sfs_variants::campaign::{Campaign, Plan};
@@ -37,7 +38,7 @@ enum Task {
         #[arg(long, env = "SEEDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         seeds: u64,
         /// Write the table into docs/model.md as well
-        #[arg(long, env = "WRITE")]
+        #[arg(long, env = "WRITE", value_parser = FalseyValueParser::new())]
         write: bool,
     },
     /// Run seeds with the sanitizers of addresses and of undefined behaviour
@@ -63,7 +64,7 @@ enum Task {
         #[arg(long, env = "FILE")]
         file: Option<String>,
         /// Write the table into docs/model.md as well
-        #[arg(long, env = "WRITE", conflicts_with = "file")]
+        #[arg(long, env = "WRITE", value_parser = FalseyValueParser::new(), conflicts_with = "file")]
         write: bool,
         /// A folder for the results instead of .cache/mutants
         #[arg(long, value_name = "FOLDER")]
@@ -161,13 +162,7 @@ fn mutated(
     results: &std::path::Path,
     write: bool,
 ) -> Result<ExitCode> {
-    let campaign = Campaign::new(model, plan, results)?;
-    if !campaign.knows_reached() {
-        report::say(
-            "LLVM's tools are not here, so mutants that no run reaches are run as well, and \
-             counted as survivors without a difference; scripts/setup-host variants installs them.",
-        );
-    }
+    let mut campaign = Campaign::new(model, plan, results)?;
     let tried = campaign.run(plan)?;
     let text = format!(
         "`make mutants N={} SEED={} SEEDS={}`, commit {}:\n\n{}",

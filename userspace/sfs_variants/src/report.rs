@@ -118,7 +118,7 @@ pub fn survivors(tried: &[Tried]) -> String {
             mutant, text: of, ..
         } = one;
         let (file, line, inside) = (&mutant.file, mutant.line, &mutant.inside);
-        let _ = writeln!(text, "{file}:{line} {inside}(): {of}; {how}");
+        let _ = writeln!(text, "{file}:{line} {inside}: {of}; {how}");
     }
     text
 }
@@ -189,9 +189,9 @@ mod tests {
         );
         assert_eq!(
             survivors(&tried()),
-            "a.h:3 f(): `<` → `<=` in a = b < c;; 0 of 9 runs differ\n\
-             a.h:4 f(): `3` → `4` in e = d + 3;; 2 of 9 runs differ\n\
-             a.h:5 f(): g(h) → left out; not reached\n"
+            "a.h:3 f: `<` → `<=` in a = b < c;; 0 of 9 runs differ\n\
+             a.h:4 f: `3` → `4` in e = d + 3;; 2 of 9 runs differ\n\
+             a.h:5 f: g(h) → left out; not reached\n"
         );
     }
 
