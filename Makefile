@@ -21,6 +21,8 @@ export BPF_CLANG
 LAB := userspace/target/release/sfs_lab
 # What writes licences and bills of materials beside the programs, and checks a commit.
 RELEASE := userspace/target/release/sfs_release --workspace userspace
+# What runs variants of the kernel half in the model.
+VARIANTS := userspace/target/release/sfs_variants
 
 # The version that `make audit` installs where there is none.
 CARGO_DENY := 0.20.2
@@ -28,12 +30,12 @@ CARGO_DENY := 0.20.2
 # What a command needs of the host beyond what the build does (see scripts/setup-host).
 # All that the commands given to make need is made sure of at once, before anything else.
 SETS_demo := vm
-SETS_test := test vm
-SETS_test-unit := test
+SETS_test := test variants vm
+SETS_test-unit := test variants
 SETS_test-vm := vm
 SETS_test-fresh := fresh
 SETS_test-service := vm fresh
-SETS_test-full := test vm stress fresh
+SETS_test-full := test variants vm stress fresh
 SETS_matrix := vm
 SETS_overhead := vm
 SETS_stress := vm stress
@@ -41,11 +43,14 @@ SETS_bench := vm
 SETS_paper := vm
 SETS_parity := vm
 SETS_platforms := vm platforms
+SETS_coverage := variants
+SETS_sanitize := variants
+SETS_mutants := variants
 SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate coverage sanitize mutants microbench lint audit reproducible install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +117,18 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 simulate: setup ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
 	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_model
 	@userspace/target/release/sfs_model search
+
+coverage: variants ## what seeds reach of the kernel half in the model, by file; SEEDS=300; WRITE=1 writes the table of docs/model.md
+	@$(VARIANTS) coverage
+
+sanitize: variants ## seeds in the model with clang's sanitizers of addresses and of undefined behaviour; SEEDS=300
+	@$(VARIANTS) sanitize
+
+mutants: variants ## mutants of the kernel half in the model, and which of them no seed finds out; N=100 SEED=1 (docs/model.md)
+	@$(VARIANTS) mutants
+
+variants: setup
+	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_variants
 
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faas_workload -p sfs_sim

@@ -1,12 +1,18 @@
 //! Compiles the kernel half for the host, with the clang that BPF_CLANG names.
+//!
+//! With SFS_MODEL_SHARED=FOLDER it becomes a shared library in this folder, which another one may
+//! replace at run time (LD_LIBRARY_PATH), and the command that compiles it is written beside it,
+//! an argument a line: `sfs_variants` makes its variants with it.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
 const KERNEL_HALF: &str = "../../scheds/sfs_bpf";
 
 fn main() {
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
+    println!("cargo:rerun-if-env-changed=SFS_MODEL_SHARED");
     for path in [KERNEL_HALF, "c"] {
         println!("cargo:rerun-if-changed={path}");
     }
@@ -18,7 +24,8 @@ fn main() {
         Ok("aarch64") => "arm64",
         _ => "x86",
     };
-    cc::Build::new()
+    let mut build = cc::Build::new();
+    build
         .compiler(env::var("BPF_CLANG").unwrap_or_else(|_| "clang".to_string()))
         .file("c/model.c")
         .include("c/include")
@@ -28,6 +35,32 @@ fn main() {
         .define("BPF_NO_PRESERVE_ACCESS_INDEX", None)
         // The kernel is compiled so as well.
         .flag("-fno-strict-aliasing")
-        .flag("-Wno-everything")
-        .compile("kernel_half");
+        .flag("-Wno-everything");
+    match env::var_os("SFS_MODEL_SHARED") {
+        None => build.compile("kernel_half"),
+        Some(folder) => link_shared(&build, Path::new(&folder)),
+    }
+}
+
+/// Compiles and links `libkernel_half.so` in `folder`.
+fn link_shared(build: &cc::Build, folder: &Path) {
+    let compiler = build.get_compiler();
+    let mut command = vec![compiler.path().to_path_buf().into_os_string()];
+    command.extend(compiler.args().iter().cloned());
+    let here = env::current_dir().expect("there is a current folder");
+    command.extend(build.get_files().map(|file| here.join(file).into()));
+    let lines: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    fs::create_dir_all(folder).expect("cannot make the folder of SFS_MODEL_SHARED");
+    fs::write(folder.join("command"), lines.join("\n")).expect("cannot write the command");
+    let status = Command::new(&command[0])
+        .args(&command[1..])
+        .args(["-fPIC", "-shared", "-o"])
+        .arg(folder.join("libkernel_half.so"))
+        .status();
+    assert!(
+        status.expect("clang runs").success(),
+        "clang cannot compile the kernel half"
+    );
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    println!("cargo:rustc-link-lib=dylib=kernel_half");
 }

@@ -146,11 +146,16 @@ bool bpf_cpumask_intersects(const struct cpumask *one, const struct cpumask *oth
 /* The first CPU from @from on, around the end, that both masks have; nr_cpu_ids: none. */
 static u32 first_from(u32 from, const struct cpumask *one, const struct cpumask *other)
 {
-	for (u32 i = 0; i < nr_cpu_ids; i++) {
-		u32 cpu = (from + i) % nr_cpu_ids;
+	u32 first = from < nr_cpu_ids ? from : 0;
 
-		if (bpf_cpumask_test_cpu(cpu, one) && bpf_cpumask_test_cpu(cpu, other))
-			return cpu;
+	for (u32 i = 0; i <= WORDS; i++) {
+		u32 word = (first / 64 + i) % WORDS;
+		unsigned long both = one->bits[word] & other->bits[word];
+
+		if (i == 0)
+			both &= ~0UL << (first % 64);
+		if (both)
+			return word * 64 + __builtin_ctzl(both);
 	}
 	return nr_cpu_ids;
 }
@@ -177,85 +182,11 @@ u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
 	return bpf_cpumask_any_and_distribute(mask, mask);
 }
 
-/* ------------------------------------------------- idle CPUs: kernel/sched/ext_idle.c */
-
-static struct cpumask idle_cpus;
-
-void model_set_idle(u32 cpu, bool idle)
-{
-	if (idle)
-		idle_cpus.bits[cpu / 64] |= 1UL << (cpu % 64);
-	else
-		idle_cpus.bits[cpu / 64] &= ~(1UL << (cpu % 64));
-}
-
-const struct cpumask *scx_bpf_get_idle_cpumask(void)
-{
-	return &idle_cpus;
-}
-
-void scx_bpf_put_idle_cpumask(const struct cpumask *mask)
-{
-}
-
-bool scx_bpf_test_and_clear_cpu_idle(s32 cpu)
-{
-	bool was = bpf_cpumask_test_cpu(cpu, &idle_cpus);
-
-	if (was)
-		model_set_idle(cpu, false);
-	return was;
-}
-
-/* scx_pick_idle_cpu(), on a machine with one node, one cache and no siblings. */
-s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags)
-{
-	u32 cpu = bpf_cpumask_any_and_distribute(&idle_cpus, allowed);
-
-	if (cpu >= nr_cpu_ids)
-		return -16;
-	model_set_idle(cpu, false);
-	return cpu;
-}
-
-/* scx_select_cpu_dfl(), on the same machine and without synchronous wake-ups. */
-s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle)
-{
-	s32 cpu;
-
-	*is_idle = true;
-	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr) &&
-	    scx_bpf_test_and_clear_cpu_idle(prev_cpu))
-		return prev_cpu;
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (cpu >= 0)
-		return cpu;
-	*is_idle = false;
-	return prev_cpu;
-}
+#include "idle.h"
 
 /* --------------------------------------------------------------------- cgroups */
 
-static struct kernfs_node root_node = { .id = 1, .name = "" };
-static struct cgroup root_cgroup = { .kn = &root_node };
-static struct task_group root_task_group = { .css.cgroup = &root_cgroup };
-static struct css_set root_css_set = { .dfl_cgrp = &root_cgroup };
-
-struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level)
-{
-	return level ? NULL : &root_cgroup;
-}
-
-void bpf_cgroup_release(struct cgroup *cgrp)
-{
-}
-
-s32 model_init_root(void)
-{
-	struct scx_cgroup_init_args args = { .weight = 100, .bw_quota_us = ~0ULL };
-
-	return sfs_cgroup_init(&root_cgroup, &args);
-}
+#include "groups.h"
 
 /* ----------------------------------------------------------------------- tasks */
 
@@ -276,7 +207,8 @@ struct model_task {
 void *calloc(unsigned long, unsigned long);
 void free(void *);
 
-/* A task of a process of its own, which may run everywhere. NULL: there is no memory. */
+/* A task of a process of its own, which may run on all CPUs but isolated ones. NULL: there is no
+ * memory. */
 struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 {
 	struct task_struct *p = calloc(1, sizeof(*p));
@@ -288,13 +220,12 @@ struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 	p->group_leader = p;
 	p->real_parent = p;
 	p->start_time = now;
-	p->cgroups = &root_css_set;
-	p->sched_task_group = &root_task_group;
+	p->cgroups = &model_root->set;
+	p->sched_task_group = &model_root->tg;
 	p->scx.weight = 100;
+	p->prio = 120;
 	p->cpus_ptr = &p->cpus_mask;
-	p->nr_cpus_allowed = nr_cpu_ids;
-	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
-		p->cpus_mask.bits[cpu / 64] |= 1UL << (cpu % 64);
+	model_housekeeping(p);
 	fields->task = p;
 	fields->slice = &p->scx.slice;
 	fields->vtime = &p->scx.dsq_vtime;
@@ -320,7 +251,8 @@ s32 model_pid(const struct task_struct *p)
 
 s32 model_init_task(struct task_struct *p, bool fork)
 {
-	struct scx_init_task_args args = { .fork = fork, .cgroup = &root_cgroup };
+	struct scx_init_task_args args = { .fork = fork,
+					   .cgroup = p->sched_task_group->css.cgroup };
 
 	return sfs_init_task(p, &args);
 }
@@ -331,6 +263,8 @@ void model_exit_task(struct task_struct *p)
 
 	sfs_exit_task(p, &args);
 }
+
+#include "outside.h"
 
 /* --------------------------------------------- what a recount is compared with */
 
@@ -397,11 +331,6 @@ void *bpf_kptr_xchg(void *place, void *pointer)
 	return __sync_lock_test_and_set((void **)place, pointer);
 }
 
-long bpf_get_func_ret(void *arguments, u64 *value)
-{
-	return -22;
-}
-
 void bpf_rcu_read_lock(void)
 {
 }
@@ -421,3 +350,5 @@ void bpf_preempt_enable(void)
 void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
 {
 }
+
+#include "loader.h"

@@ -81,13 +81,29 @@ pub struct Counts {
 extern "C" {
     pub fn model_list_maps(count: *mut u32) -> *const MapInfo;
     pub fn model_tune(options: *const Options);
+    pub fn model_tune_topology(places: *const crate::topology::Place);
     pub fn model_set_idle(cpu: u32, idle: bool);
-    pub fn model_init_root() -> i32;
     pub fn model_new_task(pid: i32, now: u64, fields: *mut Fields) -> *mut TaskStruct;
     pub fn model_free_task(task: *mut TaskStruct);
     pub fn model_pid(task: *const TaskStruct) -> i32;
     pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
     pub fn model_exit_task(task: *mut TaskStruct);
+    pub fn model_is_confined(task: *const TaskStruct) -> bool;
+    pub fn model_confine(task: *mut TaskStruct, cpu: i32);
+    pub fn model_clone(parent: *mut TaskStruct, child: *mut TaskStruct, is_thread: bool);
+    pub fn model_cancel_task(task: *mut TaskStruct);
+    pub fn model_exec(task: *mut TaskStruct, name: u32);
+    pub fn model_enter_accept(protocol: u32, unused: i32);
+    pub fn model_leave_accept(protocol: u32, err: i32);
+    pub fn model_leave_receive(protocol: u32, got: i32);
+    pub fn model_tune_boundaries(kinds: u32, shared_by: u32, idle_ns: u64, port: u16);
+    pub fn model_turn_in(context: *const u8) -> u32;
+    pub fn model_queued_at_in(context: *const u8) -> u64;
+    pub fn model_serves_filter() -> bool;
+    pub fn model_set_prio(task: *mut TaskStruct, prio: i32);
+    pub fn model_migration_disabled(task: *mut TaskStruct) -> *mut u16;
+    pub fn model_cpu_release(cpu: i32);
+    pub fn model_cpu_acquire(cpu: i32);
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
     pub fn model_counts_in_all(counts: *mut Counts);
 

@@ -5,6 +5,7 @@
 
 use crate::ffi::{self, TaskStruct};
 use crate::maps::Context;
+use crate::program::current;
 use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
 use crate::state::{with, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
 use rand_core::Rng;
@@ -19,6 +20,8 @@ const CREATE: u64 = 1;
 const REVERSE: u64 = 1 << 16;
 /// A kick reaches another CPU after this many ns at most.
 const KICK_NS: u32 = 20_000;
+/// A late timer is so late, ns.
+const LATE_NS: u64 = 20_000_000;
 
 /// The task behind a pointer; `None` for the idle task.
 fn task_of(task: *const TaskStruct) -> Option<TaskId> {
@@ -30,7 +33,7 @@ fn task_of(task: *const TaskStruct) -> Option<TaskId> {
     usize::try_from(pid - FIRST_PID).ok()
 }
 
-fn id(task: *const TaskStruct) -> TaskId {
+pub fn id(task: *const TaskStruct) -> TaskId {
     task_of(task).expect("not the idle task")
 }
 
@@ -97,26 +100,35 @@ extern "C" fn bpf_task_storage_get(
     })
 }
 
-/// The model's loader does not read events; they are dropped.
+/// Without a loader nobody reads events, and they are dropped.
 #[no_mangle]
-extern "C" fn bpf_ringbuf_output(
-    _map: *mut c_void,
-    _data: *mut c_void,
-    _size: u64,
-    _flags: u64,
+unsafe extern "C" fn bpf_ringbuf_output(
+    map: *mut c_void,
+    data: *mut c_void,
+    size: u64,
+    flags: u64,
 ) -> i64 {
-    0
+    // SAFETY: the kernel half gives a record of this size.
+    let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
+    with(|s| crate::loader::output(s, map, record, flags))
 }
 
+/// The kernel half asks for BPF_RB_AVAIL_DATA only.
 #[no_mangle]
-extern "C" fn bpf_ringbuf_query(_map: *mut c_void, _flags: u64) -> u64 {
-    0
+extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
+    with(|s| crate::loader::unread(s, map))
 }
 
 // ---------------------------------------------------------------- time and place
 
 #[no_mangle]
 extern "C" fn bpf_ktime_get_ns() -> u64 {
+    with(|s| s.monotonic())
+}
+
+/// The clock of CPU time, from which NTP makes bpf_ktime_get_ns() differ.
+#[no_mangle]
+extern "C" fn scx_bpf_now() -> u64 {
     with(|s| s.now)
 }
 
@@ -138,12 +150,6 @@ extern "C" fn bpf_get_current_task_btf() -> *mut TaskStruct {
 #[no_mangle]
 extern "C" fn scx_bpf_cpu_curr(cpu: i32) -> *mut TaskStruct {
     with(|s| current(s, cpu as usize))
-}
-
-fn current(s: &State, cpu: usize) -> *mut TaskStruct {
-    s.cpus[cpu]
-        .current
-        .map_or(s.swapper, |task| s.tasks[task].fields.task)
 }
 
 #[no_mangle]
@@ -195,7 +201,9 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
             return ENOENT;
         };
         found.start = start;
-        s.after(ns, Event::Timer(timer as usize, start));
+        let late = if s.faults.late_timers { LATE_NS } else { 0 };
+        let delay = s.until(ns) + late;
+        s.after(delay, Event::Timer(timer as usize, start));
         0
     })
 }
@@ -447,10 +455,11 @@ fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
     with(|s| {
         let walk = s.walks.get_mut(&walk).expect("a walk");
         let (from, slice, vtime) = (walk.queue, walk.next_slice.take(), walk.next_vtime.take());
-        if s.tasks[task].place != Place::Queue(from) {
+        if s.tasks[task].place != Place::Queue(from) || s.faults.stuck_queues {
             return false;
         }
         take_out(s, task, from);
+        crate::groups::leaves_park(s, task, from, queue);
         let fields = s.tasks[task].fields;
         // SAFETY: the task's memory lives as long as the machine.
         unsafe {
@@ -482,5 +491,5 @@ extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
 
 #[no_mangle]
 extern "C" fn scx_bpf_reenqueue_local___v1() -> u32 {
-    0
+    crate::higher::reenqueue_local()
 }

@@ -1,28 +1,40 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
-use crate::ffi::{self, Counts, Fields, MapInfo, Options, TaskStruct};
+mod checks;
+mod starts;
+
+use crate::change::{change, set_cpus, set_weight};
+use crate::ffi::{self, MapInfo, Options};
+use crate::group_events::{self, GroupEvent};
+use crate::group_moves;
+use crate::groups::Groups;
+use crate::higher;
+use crate::life;
+use crate::limits::Limits;
+use crate::loader::{self, Next};
 use crate::maps::Map;
-use crate::sched::{change, kicked, schedule, tick, update_curr, wake_up, yield_now};
+use crate::promises::Promises;
+use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use crate::state::Faults;
-use crate::state::{install, remove, with, Cpu, Event, Place, State, Task, TaskId, FIRST_PID};
-use crate::workload::{between, exponential, Behaviour, Then, Workload};
+use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
+use crate::steady;
+use crate::tasks::swapper;
+use crate::timeline::{picture, words, Entry};
+use crate::workload::{between, exponential, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+pub use starts::Settings;
+use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, REAL_TIME_STREAM};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::mem::MaybeUninit;
 use std::ptr;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
-/// PF_KTHREAD.
-const KERNEL_THREAD: u32 = 0x0020_0000;
 /// The time of boot; the kernel half takes 0 for "never".
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
 const CHECK_NS: u64 = 1_000_000;
-/// So many events are kept.
-const TIMELINE: usize = 200;
 /// No task waits for longer (docs/reliability.md).
 const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 
@@ -31,26 +43,43 @@ const LONGEST_WAIT_NS: u64 = 11_000_000_000;
 pub struct Outcome {
     /// Violated invariants, in order.
     pub findings: Vec<String>,
-    /// The last events before the first finding, or before the end: ns since boot, and what.
+    /// What happened last before the first finding, or before the end: ns since load, and what.
     pub timeline: Vec<(u64, String)>,
+    /// Where things were then: CPUs, and tasks that wait.
+    pub picture: Vec<String>,
     /// Events that happened.
     pub events: u64,
     /// Callbacks of the kernel half that were called.
     pub callbacks: u64,
     /// Tasks that were there at some time.
     pub tasks: usize,
+    /// What the loader has done, if there is one.
+    pub loader: Option<String>,
     /// A digest of all that happened: the same seed has the same.
     pub digest: u64,
 }
 
 /// Runs a seed for `ns` of the machine's time. One process runs one seed only: the kernel half's
 /// variables are those of the process.
-pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
+pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let workload = Workload::draw(&mut random);
-    boot(&workload, random, faults);
+    let mut workload = Workload::draw(&mut random);
+    settings.limits.apply(&mut workload);
+    boot(&workload, seed, random, settings);
+    let ns = if workload.groups.is_steady {
+        (steady::TIMES * ns).min(steady::LONGEST_NS)
+    } else {
+        ns
+    };
     let mut machine = Machine {
         workload,
+        seed,
+        limits: settings.limits.clone(),
+        arrivals: stream(seed, ARRIVALS_STREAM),
+        changes: stream(seed, CHANGES_STREAM),
+        arrived: 0,
+        changed: 0,
+        left_out: 0,
         end: BOOT_NS + ns,
         digest: seed,
         events: 0,
@@ -58,18 +87,24 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
     };
     machine.load();
     machine.pass_time();
+    with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
         findings: state.findings.clone(),
         timeline: state
             .timeline
             .iter()
-            .map(|(at, event)| (at - BOOT_NS, format!("{event:?}")))
+            .filter_map(|(at, entry)| Some((at - BOOT_NS, words(&state, entry)?)))
             .collect(),
+        picture: match state.findings.is_empty() {
+            true if state.recorded => picture(&state),
+            _ => state.picture.clone(),
+        },
         events: machine.events,
         callbacks: state.callbacks,
-        tasks: state.tasks.len(),
+        tasks: state.tasks.len() - machine.left_out,
         digest: machine.digest,
+        loader: loader::summary(&state),
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -79,7 +114,10 @@ pub fn run(seed: u64, ns: u64, faults: Faults) -> Outcome {
 }
 
 /// Makes the machine, without tasks.
-fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
+fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
+    let groups = Groups::new(workload.groups);
+    // Quotas and weights of groups come before promises.
+    let makes_promises = workload.real_time.is_none() && workload.groups.most == 0;
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -87,6 +125,11 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
     };
     // SAFETY: `options` lives during the call.
     unsafe { ffi::model_tune(&options) };
+    // SAFETY: there is a place for each CPU.
+    unsafe { ffi::model_tune_topology(workload.topology.as_ptr()) };
+    let of = workload.boundaries;
+    // SAFETY: takes plain values.
+    unsafe { ffi::model_tune_boundaries(of.kinds, of.unit, of.idle_ns, of.port) };
     let maps = maps();
     let keyed = maps.iter().filter(|info| info.kind != TASK_STORAGE);
     let of = |info: &MapInfo| (info.map as usize, Map::new(*info, workload.cpus));
@@ -99,6 +142,7 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         tasks: Vec::new(),
         cpus: (0..workload.cpus).map(|_| idle_cpu()).collect(),
         queues: BTreeMap::new(),
+        groups,
         maps: all,
         live: BTreeSet::new(),
         timers: BTreeMap::new(),
@@ -108,12 +152,19 @@ fn boot(workload: &Workload, random: ChaCha8Rng, faults: Faults) {
         here: 0,
         directs: None,
         in_dispatch: false,
-        swapper: new_fields(0, BOOT_NS).task,
+        swapper: swapper(BOOT_NS),
         random,
+        outside_random: stream(seed, REAL_TIME_STREAM),
         findings: Vec::new(),
         callbacks: 0,
-        faults,
+        promises: Promises::new(makes_promises, workload.tick_ns),
+        habits: workload.habits,
+        faults: settings.faults,
         timeline: VecDeque::new(),
+        recorded: settings.recorded,
+        picture: Vec::new(),
+        booted_at: BOOT_NS,
+        loader: None,
     });
 }
 
@@ -133,18 +184,18 @@ fn maps() -> Vec<MapInfo> {
     }
 }
 
-fn new_fields(pid: i32, now: u64) -> Fields {
-    let mut fields = MaybeUninit::uninit();
-    // SAFETY: `fields` has room for what is written; it is written unless null comes back.
-    unsafe {
-        let task: *mut TaskStruct = ffi::model_new_task(pid, now, fields.as_mut_ptr());
-        assert!(!task.is_null(), "no memory for a task");
-        fields.assume_init()
-    }
-}
-
 struct Machine {
     workload: Workload,
+    seed: u64,
+    limits: Limits,
+    arrivals: ChaCha8Rng,
+    changes: ChaCha8Rng,
+    /// Functions that have arrived, also those that are left out.
+    arrived: u64,
+    /// The same for changes of tasks.
+    changed: u64,
+    /// Residents that are left out.
+    left_out: usize,
     end: u64,
     digest: u64,
     events: u64,
@@ -152,89 +203,6 @@ struct Machine {
 }
 
 impl Machine {
-    /// Loads the scheduler, as scx_enable() does.
-    fn load(&mut self) {
-        for &(behaviour, is_kernel_thread) in &self.workload.residents.clone() {
-            self.add_task(behaviour, is_kernel_thread);
-        }
-        // SAFETY: the machine is there.
-        let err = unsafe { ffi::sfs_init() };
-        assert_eq!(err, 0, "the scheduler does not load");
-        // SAFETY: the same.
-        let err = unsafe { ffi::model_init_root() };
-        assert_eq!(err, 0, "the root group is refused");
-        for cpu in 0..self.workload.cpus {
-            // SAFETY: takes plain values.
-            unsafe { ffi::model_set_idle(cpu as u32, true) };
-        }
-        for task in 0..self.workload.residents.len() {
-            self.init_task(task, false);
-            with(|s| {
-                let delay = between(&mut s.random, 0, 5_000_000);
-                s.after(delay, Event::Wake(task));
-            });
-        }
-        with(|s| {
-            for cpu in 0..s.cpus.len() {
-                let phase = between(&mut s.random, 0, self.workload.tick_ns);
-                s.after(phase, Event::Tick(cpu));
-            }
-            s.after(1_000_000, Event::Arrival);
-            s.after(CHECK_NS, Event::Check);
-            if self.workload.changes_ns > 0 {
-                s.after(self.workload.changes_ns, Event::Change);
-            }
-        });
-    }
-
-    fn add_task(&mut self, behaviour: Behaviour, is_kernel_thread: bool) -> TaskId {
-        with(|s| {
-            let id = s.tasks.len();
-            let fields = new_fields(FIRST_PID + id as i32, s.now);
-            if is_kernel_thread {
-                // SAFETY: the task is new.
-                unsafe { *fields.flags |= KERNEL_THREAD };
-            }
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-            if between(&mut s.random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
-                // SAFETY: the mask has a bit for each CPU.
-                unsafe {
-                    (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
-                    *fields.cpus.add(cpu / 64) = 1 << (cpu % 64);
-                    *fields.nr_cpus = 1;
-                }
-            }
-            s.tasks.push(Task {
-                fields,
-                place: Place::Asleep,
-                cpu,
-                queued_as: 0,
-                key: (0, 0),
-                left_ns: behaviour.next_turn(&mut s.random),
-                stops: false,
-                waits_since: None,
-                allowed_since: s.now,
-                direct: None,
-                behaviour,
-                context: None,
-            });
-            s.live.insert(id);
-            id
-        })
-    }
-
-    /// scx_init_task() and scx_enable_task().
-    fn init_task(&self, task: TaskId, fork: bool) {
-        let pointer = with(|s| s.tasks[task].fields.task);
-        // SAFETY: the task is one of the machine's.
-        let err = unsafe { ffi::model_init_task(pointer, fork) };
-        if err != 0 {
-            return with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
-        }
-        // SAFETY: the same.
-        unsafe { ffi::sfs_enable(pointer) };
-    }
-
     fn pass_time(&mut self) {
         while let Some((at, event)) = with(|s| {
             let Reverse((at, _, event)) = s.events.pop()?;
@@ -243,9 +211,15 @@ impl Machine {
             if at > self.end || with(|s| s.findings.len() > 20) {
                 return;
             }
+            if with(|s| loader::is_gone(s)) {
+                return self.check();
+            }
             with(|s| {
                 s.now = at;
-                note(s, event);
+                // Ticks of idle CPUs say nothing.
+                if !matches!(event, Event::Tick(cpu) if s.cpus[cpu].current.is_none()) {
+                    s.tell(Entry::Event(event));
+                }
             });
             self.events += 1;
             let number = match event {
@@ -258,6 +232,10 @@ impl Machine {
                 Event::Timer(..) => 6 << 32,
                 Event::Check => 7 << 32,
                 Event::Change => 8 << 32,
+                Event::RealTime => 9 << 32,
+                Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
+                Event::Loader(_) => 11 << 32,
+                Event::Group(_) => 12 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -281,7 +259,16 @@ impl Machine {
             Event::Wake(task) => self.wake(task),
             Event::Arrival => self.arrive(),
             Event::Change => self.change(),
+            Event::RealTime => {
+                if let Some(kind) = self.workload.real_time {
+                    higher::wakes(kind);
+                }
+            }
+            Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
+            Event::Group(GroupEvent::Born(group)) => self.born(group),
+            Event::Group(event) => group_events::happens(event),
             Event::Timer(timer, start) => fire(timer, start),
+            Event::Loader(nudge) => loader::nudged(nudge),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);
@@ -299,13 +286,29 @@ impl Machine {
             Some(current)
         });
         let Some(task) = task else { return };
-        match with(|s| s.tasks[task].behaviour.then()) {
+        group_moves::finish_move(task);
+        match life::step(cpu, task) {
+            Then::GoesOn => with(|s| {
+                let left = s.tasks[task].left_ns;
+                s.after(left, Event::Done(cpu, turn));
+            }),
             Then::Stops => {
                 with(|s| s.tasks[task].stops = true);
                 schedule(cpu);
             }
+            Then::Serves => match loader::step(cpu) {
+                Next::Runs(ns) => with(|s| {
+                    s.tasks[task].left_ns = ns;
+                    s.after(ns, Event::Done(cpu, turn));
+                }),
+                Next::Sleeps => {
+                    with(|s| s.tasks[task].stops = true);
+                    schedule(cpu);
+                }
+                Next::Unloads => {}
+            },
             Then::Yields => {
-                with(|s| next_turn(s, task));
+                with(|s| life::plan(s, task));
                 yield_now(cpu, task);
                 with(|s| {
                     // Without another task it goes on, in the same turn.
@@ -320,200 +323,43 @@ impl Machine {
 
     /// A sleep is over; an interrupt on any CPU says so.
     fn wake(&self, task: TaskId) {
-        let cpu = with(|s| {
-            next_turn(s, task);
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+        if with(|s| s.tasks[task].place != Place::Asleep) {
+            return; // a signal was earlier
+        }
+        let (cpu, is_new) = with(|s| {
+            life::plan(s, task);
+            let last = s.cpus.len() as u64 - 1;
+            let cpu = between(s.own_random(task), 0, last) as usize;
             s.here = cpu;
-            cpu
+            (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
         });
-        wake_up(cpu, task, false);
-    }
-
-    /// A process is forked.
-    fn arrive(&mut self) {
-        let (behaviour, cpu) = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.arrivals_ns);
-            let cpu = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-            s.here = cpu;
-            s.after(delay, Event::Arrival);
-            (self.workload.function(&mut s.random), cpu)
-        });
-        let task = self.add_task(behaviour, false);
-        self.init_task(task, true);
-        wake_up(cpu, task, true);
+        wake_up(cpu, task, is_new);
     }
 
     /// Somebody changes a task, wherever it is.
-    fn change(&self) {
+    fn change(&mut self) {
         let chosen = with(|s| {
-            let delay = exponential(&mut s.random, self.workload.changes_ns);
+            let delay = exponential(&mut self.changes, self.workload.changes_ns);
             s.after(delay, Event::Change);
-            s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+            s.here = between(&mut self.changes, 0, s.cpus.len() as u64 - 1) as usize;
             let last = (s.live.len() as u64).checked_sub(1)?;
-            let task = between(&mut s.random, 0, last) as usize;
+            let task = between(&mut self.changes, 0, last) as usize;
             let task = *s.live.iter().nth(task)?;
-            let value = between(&mut s.random, 0, u64::MAX - 1);
+            let value = between(&mut self.changes, 0, u64::MAX - 1);
             Some((s.here, task, value))
         });
         let Some((cpu, task, value)) = chosen else {
             return;
         };
+        self.changed += 1;
+        if !self.limits.has_change(self.changed - 1) {
+            return;
+        }
         change(cpu, task, |s| match value % 2 {
             0 => set_weight(s, task, value / 2),
             _ => set_cpus(s, task, value / 2),
         });
     }
-
-    /// The invariants.
-    fn check(&self) {
-        recount();
-        with(|s| {
-            let limit = self.idle_limit();
-            let idles = |cpu: &Cpu| cpu.current.is_none() && s.now - cpu.idle_since > limit;
-            let cpus = s.cpus.iter().enumerate();
-            let idle: Vec<usize> = cpus.filter(|(_, cpu)| idles(cpu)).map(|(n, _)| n).collect();
-            let live: Vec<TaskId> = s.live.iter().copied().collect();
-            for task in live {
-                let Some(since) = s.tasks[task].waits_since else {
-                    continue;
-                };
-                let waited = s.now - since;
-                if s.tasks[task].place == Place::Moving {
-                    s.finding(format!("task {task} is in no queue"));
-                }
-                if waited > LONGEST_WAIT_NS {
-                    s.finding(format!(
-                        "task {task} has waited for {} ms",
-                        waited / 1_000_000
-                    ));
-                }
-                self.check_idle(s, task, since, &idle);
-            }
-        });
-    }
-
-    /// No CPU idles for longer than a tick while a task waits that may run there.
-    fn check_idle(&self, s: &mut State, task: TaskId, since: u64, idle: &[usize]) {
-        for &cpu in idle {
-            if !s.may_run(task, cpu) {
-                continue;
-            }
-            let since = since.max(s.tasks[task].allowed_since);
-            let both = s.now - since.max(s.cpus[cpu].idle_since);
-            if both > self.idle_limit() {
-                let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
-                s.finding(format!(
-                    "CPU {cpu} has idled for {} us while task {task} ({behaviour:?}) waits in \
-                     {place:x?}",
-                    both / 1_000,
-                ));
-            }
-        }
-    }
-
-    /// A tick, and the time until the next check.
-    fn idle_limit(&self) -> u64 {
-        self.workload.tick_ns.max(4_000_000) + self.check_ns
-    }
-}
-
-/// A weight from 1 to 10000, more often a low or a high one.
-fn set_weight(s: &mut State, task: TaskId, value: u64) {
-    let weight = [1, 3, 100, 100, 1_000, 10_000][value as usize % 6];
-    // SAFETY: the task's memory lives as long as the machine.
-    unsafe { *s.tasks[task].fields.weight = weight };
-}
-
-/// One CPU, all, or some. A task that runs keeps its CPU among them; one that waits goes with
-/// its run queue.
-fn set_cpus(s: &mut State, task: TaskId, value: u64) {
-    let (count, fields) = (s.cpus.len(), s.tasks[task].fields);
-    let keep = if s.tasks[task].place == Place::Running {
-        s.tasks[task].cpu
-    } else {
-        (value >> 8) as usize % count
-    };
-    let allowed = |cpu: usize| match value % 3 {
-        0 => cpu == keep,
-        1 => true,
-        _ => cpu == keep || value.rotate_right(cpu as u32) & 1 == 1,
-    };
-    let mut cpus = 0;
-    // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
-    unsafe {
-        for word in 0..count.div_ceil(64) {
-            *fields.cpus.add(word) = 0;
-        }
-        for cpu in (0..count).filter(|&cpu| allowed(cpu)) {
-            *fields.cpus.add(cpu / 64) |= 1 << (cpu % 64);
-            cpus += 1;
-        }
-        *fields.nr_cpus = cpus;
-    }
-    s.tasks[task].allowed_since = s.now;
-    let here = s.tasks[task].cpu;
-    if !s.may_run(task, here) {
-        s.tasks[task].cpu = keep;
-    }
-}
-
-/// Keeps the last events up to the first finding.
-fn note(s: &mut State, event: Event) {
-    if !s.findings.is_empty() {
-        return;
-    }
-    if s.timeline.len() == TIMELINE {
-        s.timeline.pop_front();
-    }
-    s.timeline.push_back((s.now, event));
-}
-
-/// What the kernel half counts is what a recount gives, and no queue has more tasks than count.
-fn recount() {
-    let tasks: Vec<_> = with(|s| {
-        s.live
-            .iter()
-            .map(|&task| s.tasks[task].fields.task)
-            .collect()
-    });
-    let (mut counted, mut all) = (Counts::default(), Counts::default());
-    for task in tasks {
-        let mut of = Counts::default();
-        // SAFETY: the task is one of the machine's.
-        unsafe { ffi::model_counts_of(task, &mut of) };
-        counted.demand += of.demand;
-        counted.present += of.present;
-        counted
-            .waiting
-            .iter_mut()
-            .zip(of.waiting)
-            .for_each(|(sum, n)| *sum += n);
-    }
-    // SAFETY: writes to `all` only.
-    unsafe { ffi::model_counts_in_all(&mut all) };
-    with(|s| {
-        if counted != all {
-            s.finding(format!(
-                "the kernel half counts {all:?}, and a recount gives {counted:?}"
-            ));
-        }
-        for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
-            let length = s
-                .queues
-                .get(&((number as u64) << 16))
-                .map_or(0, |dsq| dsq.len() as i64);
-            if length > waiting {
-                s.finding(format!(
-                    "queue {number} has {length} tasks, and {waiting} count"
-                ));
-            }
-        }
-    });
-}
-
-fn next_turn(s: &mut State, task: TaskId) {
-    let behaviour = s.tasks[task].behaviour;
-    s.tasks[task].left_ns = behaviour.next_turn(&mut s.random);
 }
 
 /// A BPF timer fires, if it has not been started again.

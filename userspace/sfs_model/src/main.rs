@@ -1,8 +1,9 @@
 //! Searches for seeds under which the kernel half violates an invariant: `make simulate`.
 
-use clap::{Parser, Subcommand};
-use sfs_model::machine::{self, Faults};
-use sfs_model::search;
+use clap::{Args, Parser, Subcommand};
+use sfs_model::limits::Limits;
+use sfs_model::machine::{self, Faults, Settings};
+use sfs_model::{search, shrink};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,17 +20,20 @@ struct Options {
 enum Task {
     /// Run one seed
     Run {
-        /// The seed: it draws the machine, the workload and all random numbers
-        seed: u64,
-        /// Milliseconds of the machine's time
-        #[arg(long, default_value_t = search::MS, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
-        ms: u64,
-        /// Print the last events before the first finding, or before the end
+        #[command(flatten)]
+        what: What,
+        /// Print what happened last before the first finding, or before the end
         #[arg(long)]
         timeline: bool,
-        /// A machine on which no kick of another CPU arrives
-        #[arg(long)]
-        lost_kicks: bool,
+    },
+    /// Make the finding of a seed small: fewer CPUs, tasks and kinds of events, less time; print
+    /// the command that shows it, and its timeline
+    Shrink {
+        #[command(flatten)]
+        what: What,
+        /// Longest time, in seconds
+        #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        seconds: u64,
     },
     /// Run one seed after another, each in a process of its own
     Search {
@@ -45,39 +49,112 @@ enum Task {
     },
 }
 
+#[derive(Debug, Args)]
+struct What {
+    /// The seed: it draws the machine, the workload and all random numbers
+    seed: u64,
+    /// Milliseconds of the machine's time
+    #[arg(long, default_value_t = search::MS, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    ms: u64,
+    /// What is left of the seed's machine, for example
+    /// cpus=2,residents=0.3-5,functions=none,without=changes.loader
+    #[arg(long, default_value_t)]
+    only: Limits,
+    /// A machine on which no kick of another CPU arrives
+    #[arg(long)]
+    lost_kicks: bool,
+    /// A machine on which timers fire 20 ms late
+    #[arg(long)]
+    late_timers: bool,
+    /// A machine that does not tell when a real-time task takes a CPU
+    #[arg(long)]
+    lost_releases: bool,
+    /// A machine on which the loader is not woken up by the ring buffers
+    #[arg(long)]
+    lost_events: bool,
+    /// A machine on which tasks cannot be moved from one queue to another
+    #[arg(long)]
+    stuck_queues: bool,
+}
+
+impl What {
+    fn faults(&self) -> Faults {
+        Faults {
+            lost_kicks: self.lost_kicks,
+            late_timers: self.late_timers,
+            lost_releases: self.lost_releases,
+            lost_events: self.lost_events,
+            stuck_queues: self.stuck_queues,
+        }
+    }
+
+    /// The options that set these faults.
+    fn fault_options(&self) -> Vec<String> {
+        let options = [
+            (self.lost_kicks, "--lost-kicks"),
+            (self.late_timers, "--late-timers"),
+            (self.lost_releases, "--lost-releases"),
+            (self.lost_events, "--lost-events"),
+            (self.stuck_queues, "--stuck-queues"),
+        ];
+        let given = options.into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, option)| option.to_string()).collect()
+    }
+}
+
 fn main() -> ExitCode {
-    match Options::parse().task {
-        Task::Run {
-            seed,
-            ms,
-            timeline,
-            lost_kicks,
-        } => one(seed, ms, timeline, Faults { lost_kicks }),
+    let done = match Options::parse().task {
+        Task::Run { what, timeline } => return one(&what, timeline),
+        Task::Shrink { what, seconds } => shrink(&what, Duration::from_secs(seconds)),
         Task::Search {
             seed,
             seconds,
             jobs,
-        } => match search::search(seed, Duration::from_secs(seconds), jobs.map(usize::from)) {
-            Ok(report) => ExitCode::from(u8::from(report.failed())),
-            Err(error) => {
-                let _ = writeln!(std::io::stderr(), "sfs_model: {error:#}");
-                ExitCode::from(2)
-            }
-        },
+        } => search::search(seed, Duration::from_secs(seconds), jobs.map(usize::from))
+            .map(|report| report.failed()),
+    };
+    match done {
+        Ok(failed) => ExitCode::from(u8::from(failed)),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "sfs_model: {error:#}");
+            ExitCode::from(2)
+        }
     }
 }
 
+/// Makes a finding small and shows it. Returns true if there is none.
+fn shrink(what: &What, time: Duration) -> anyhow::Result<bool> {
+    let (limits, faults) = (what.only.clone(), what.fault_options());
+    let Some(shrunk) = shrink::shrink(what.seed, what.ms, limits, &faults, time)? else {
+        let (seed, ms) = (what.seed, what.ms);
+        let _ = writeln!(std::io::stdout(), "seed {seed} has no finding in {ms} ms");
+        return Ok(true);
+    };
+    shrink::show(&shrunk)?;
+    Ok(false)
+}
+
 /// Runs one seed; the last line is for [`search`].
-fn one(seed: u64, ms: u64, timeline: bool, faults: Faults) -> ExitCode {
-    let outcome = machine::run(seed, ms * 1_000_000, faults);
+fn one(what: &What, timeline: bool) -> ExitCode {
+    let settings = Settings {
+        faults: what.faults(),
+        limits: what.only.clone(),
+        recorded: timeline,
+    };
+    let (seed, ms) = (what.seed, what.ms);
+    let outcome = machine::run(seed, ms * 1_000_000, &settings);
     let mut out = std::io::stdout().lock();
-    if timeline {
-        for (at, event) in &outcome.timeline {
-            let _ = writeln!(out, "{:>12.3} ms  {event}", *at as f64 / 1e6);
-        }
+    for (at, event) in &outcome.timeline {
+        let _ = writeln!(out, "{:>12.3} ms  {event}", *at as f64 / 1e6);
+    }
+    for line in &outcome.picture {
+        let _ = writeln!(out, "        then     {line}");
     }
     for finding in &outcome.findings {
         let _ = writeln!(out, "{finding}");
+    }
+    if let Some(loader) = &outcome.loader {
+        let _ = writeln!(out, "{loader}");
     }
     let _ = writeln!(out, "{}", search::last_line(seed, ms, &outcome));
     ExitCode::from(u8::from(!outcome.findings.is_empty()))

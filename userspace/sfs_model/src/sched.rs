@@ -4,7 +4,15 @@
 
 use crate::ffi;
 use crate::ffi::TaskStruct;
+use crate::groups;
+use crate::higher;
+use crate::program::{current, in_program};
+use crate::promises;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
+use crate::stay;
+use crate::task_work;
+use crate::tasks::finish;
+use crate::timeline::{tell_run, Entry};
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -15,12 +23,18 @@ pub const LOCAL_ON: u64 = 3 << 62;
 pub const ENQ_WAKEUP: u64 = 1;
 /// SCX_ENQ_HEAD.
 pub const ENQ_HEAD: u64 = 1 << 4;
+/// SCX_ENQ_LAST.
+const ENQ_LAST: u64 = 1 << 41;
 /// SCX_ENQ_PREEMPT.
 pub const ENQ_PREEMPT: u64 = 1 << 32;
+/// SCX_ENQ_REENQ.
+pub const ENQ_REENQ: u64 = 1 << 40;
 /// SCX_ENQ_DSQ_PRIQ.
 pub const ENQ_PRIQ: u64 = 1 << 57;
 /// SCX_WAKE_TTWU.
 pub const WAKE_TTWU: u64 = 8;
+/// SCX_WAKE_SYNC.
+pub const WAKE_SYNC: u64 = 16;
 /// SCX_WAKE_FORK.
 pub const WAKE_FORK: u64 = 4;
 /// SCX_KICK_IDLE.
@@ -36,7 +50,7 @@ const QUEUED: u32 = 1;
 /// SCX_DEQ_SLEEP.
 const DEQ_SLEEP: u64 = 1;
 /// DEQUEUE_SAVE.
-const DEQ_SAVE: u64 = 2;
+pub const DEQ_SAVE: u64 = 2;
 /// TASK_INTERRUPTIBLE and TASK_DEAD.
 const SLEEPS: u32 = 1;
 const DEAD: u32 = 0x80;
@@ -44,14 +58,10 @@ const DEAD: u32 = 0x80;
 pub const IPI_NS: u64 = 2_000;
 
 /// Calls a callback of the kernel half for a task, on `cpu`.
-fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T) -> T {
-    let (pointer, before) = with(|s| {
-        s.callbacks += 1;
-        let before = std::mem::replace(&mut s.here, cpu);
-        (s.tasks[task].fields.task, before)
-    });
-    let result = callback(pointer);
-    with(|s| s.here = before);
+pub fn call<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruct) -> T) -> T {
+    let pointer = with(|s| s.tasks[task].fields.task);
+    let result = in_program(cpu, || callback(pointer));
+    groups::charged(task);
     result
 }
 
@@ -65,6 +75,16 @@ fn call_direct<T>(cpu: CpuId, task: TaskId, callback: impl FnOnce(*mut TaskStruc
 
 /// try_to_wake_up() and wake_up_new_task(): `cpu` wakes a task up.
 pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
+    wake_up_with(cpu, task, if is_new { WAKE_FORK } else { WAKE_TTWU });
+}
+
+/// __wake_up_sync_key(): the current task of `cpu` wakes a task up, and is about to sleep.
+pub fn wake_up_sync(cpu: CpuId, task: TaskId) {
+    wake_up_with(cpu, task, WAKE_TTWU | WAKE_SYNC);
+}
+
+fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
+    let is_new = flags & WAKE_FORK != 0;
     let (previous, is_pinned) = with(|s| {
         let t = &mut s.tasks[task];
         t.place = Place::Moving;
@@ -72,11 +92,10 @@ pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
         // SAFETY: the task's memory lives as long as the machine.
         let pinned = unsafe {
             *t.fields.state = 0;
-            *t.fields.nr_cpus == 1
+            *t.fields.nr_cpus == 1 || t.life.stays
         };
         (t.cpu, pinned)
     });
-    let flags = if is_new { WAKE_FORK } else { WAKE_TTWU };
     let chosen = if is_pinned {
         previous
     } else {
@@ -87,14 +106,17 @@ pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
     };
     let chosen = with(|s| {
         let fits = chosen < s.cpus.len() && s.may_run(task, chosen);
-        if !fits {
+        if !fits && chosen != previous {
             s.finding(format!(
                 "select_cpu chose CPU {chosen} for task {task}, which may not run there"
             ));
         }
-        let chosen = if fits { chosen } else { previous };
+        let chosen = if fits { chosen } else { fallback(s, task) };
         s.tasks[task].cpu = chosen;
         s.tasks[task].waits_since = Some(s.now);
+        if !is_new {
+            promises::wakes(s, task);
+        }
         chosen
     });
     let flags = if is_new { 0 } else { ENQ_WAKEUP };
@@ -108,6 +130,14 @@ pub fn wake_up(cpu: CpuId, task: TaskId, is_new: bool) {
             resched(s, chosen);
         }
     });
+}
+
+/// select_fallback_rq(): the affinity has changed during the sleep, or the task was forked on a
+/// CPU where it may not run.
+fn fallback(s: &State, task: TaskId) -> CpuId {
+    let mut cpus = 0..s.cpus.len();
+    cpus.find(|&cpu| s.may_run(task, cpu))
+        .expect("a CPU for each task")
 }
 
 fn set_queued(task: TaskId, queued: bool) {
@@ -125,7 +155,7 @@ fn set_queued(task: TaskId, queued: bool) {
 }
 
 /// do_enqueue_task(): the run queue of the task's CPU is locked by `cpu`.
-fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
+pub fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
     if with(|s| s.tasks[task].direct.is_none()) {
         // SAFETY: the task is one of the machine's.
         call_direct(cpu, task, |p| unsafe { ffi::sfs_enqueue(p, flags) });
@@ -165,19 +195,24 @@ pub fn dispatch_enqueue(s: &mut State, task: TaskId, queue: u64, flags: u64) {
     };
     s.tasks[task].key = key;
     s.tasks[task].place = Place::Queue(queue);
+    s.tell(Entry::Queued(task, queue));
 }
 
 /// Puts a task into a CPU's local queue, and makes the CPU look at it if it idles.
 fn local_enqueue(s: &mut State, task: TaskId, cpu: CpuId, flags: u64) {
     s.tasks[task].cpu = cpu;
     s.tasks[task].place = Place::Local;
+    s.tell(Entry::Local(task, cpu));
     if flags & (ENQ_HEAD | ENQ_PREEMPT) != 0 {
         s.cpus[cpu].local.push_front(task);
     } else {
         s.cpus[cpu].local.push_back(task);
     }
+    if higher::has(s, cpu) {
+        return;
+    }
     if flags & ENQ_PREEMPT != 0 {
-        if let Some(current) = s.cpus[cpu].current {
+        if let Some(current) = s.cpus[cpu].current.filter(|&current| current != task) {
             // SAFETY: the task's memory lives as long as the machine.
             unsafe { *s.tasks[current].fields.slice = 0 };
             resched(s, cpu);
@@ -200,6 +235,7 @@ pub fn resched(s: &mut State, cpu: CpuId) {
 /// kick_one_cpu(): a kick arrives.
 pub fn kicked(cpu: CpuId, flags: u64) {
     with(|s| match s.cpus[cpu].current {
+        _ if higher::has(s, cpu) => {}
         None => resched(s, cpu),
         Some(_) if flags & KICK_IDLE != 0 => {}
         Some(current) => {
@@ -221,13 +257,15 @@ pub fn update_curr(s: &mut State, cpu: CpuId) {
     let delta = now - std::mem::replace(&mut s.cpus[cpu].counted_to, now);
     let task = &mut s.tasks[current];
     task.left_ns = task.left_ns.saturating_sub(delta);
+    let fields = task.fields;
     // SAFETY: the task's memory lives as long as the machine.
     unsafe {
-        *task.fields.cpu_time_ns += delta;
-        if *task.fields.slice != SLICE_INF {
-            *task.fields.slice = (*task.fields.slice).saturating_sub(delta);
+        *fields.cpu_time_ns += delta;
+        if *fields.slice != SLICE_INF {
+            *fields.slice = (*fields.slice).saturating_sub(delta);
         }
     }
+    promises::count(s, current, delta);
 }
 
 /// scheduler_tick().
@@ -240,6 +278,7 @@ pub fn tick(cpu: CpuId) {
     };
     // SAFETY: the task is one of the machine's.
     call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
+    groups::ticked(current);
     with(|s| {
         if slice(s, current) == 0 {
             resched(s, cpu);
@@ -247,53 +286,10 @@ pub fn tick(cpu: CpuId) {
     });
 }
 
-fn slice(s: &State, task: TaskId) -> u64 {
+/// The rest of a task's slice, ns.
+pub fn slice(s: &State, task: TaskId) -> u64 {
     // SAFETY: the task's memory lives as long as the machine.
     unsafe { *s.tasks[task].fields.slice }
-}
-
-/// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
-/// leaves its queue and comes back; where it runs, it stops and goes on.
-pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
-    let place = with(|s| s.tasks[task].place);
-    if matches!(place, Place::Asleep | Place::Dead) {
-        return with(set);
-    }
-    with(|s| leave_queue(s, task, place));
-    if place == Place::Running {
-        with(|s| update_curr(s, s.tasks[task].cpu));
-        // SAFETY: the task is one of the machine's.
-        call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, false) });
-    }
-    // SAFETY: the task is one of the machine's.
-    call(cpu, task, |p| unsafe { ffi::sfs_quiescent(p, DEQ_SAVE) });
-    with(set);
-    // SAFETY: the same.
-    call(cpu, task, |p| unsafe { ffi::sfs_runnable(p, 0) });
-    if place == Place::Running {
-        // SAFETY: the same.
-        return call(cpu, task, |p| unsafe { ffi::sfs_running(p) });
-    }
-    do_enqueue_task(cpu, task, 0);
-}
-
-/// dispatch_dequeue(): a task that does not run leaves its queue.
-fn leave_queue(s: &mut State, task: TaskId, place: Place) {
-    let (cpu, key) = (s.tasks[task].cpu, s.tasks[task].key);
-    let there = match place {
-        Place::Running => return,
-        Place::Local => {
-            let before = s.cpus[cpu].local.len();
-            s.cpus[cpu].local.retain(|&other| other != task);
-            s.cpus[cpu].local.len() < before
-        }
-        Place::Queue(queue) => s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key)),
-        Place::Moving | Place::Asleep | Place::Dead => false,
-    };
-    if !there {
-        s.finding(format!("task {task} is not where it waits, {place:x?}"));
-    }
-    s.tasks[task].place = Place::Moving;
 }
 
 /// sys_sched_yield(): yield_task_scx(), then schedule().
@@ -305,10 +301,31 @@ pub fn yield_now(cpu: CpuId, task: TaskId) {
     schedule(cpu);
 }
 
-/// __schedule(): a CPU gets its next task.
+/// __schedule(): a CPU gets its next task. It forgets requests to look for another one which
+/// come meanwhile (clear_tsk_need_resched()).
 pub fn schedule(cpu: CpuId) {
+    with(|s| s.cpus[cpu].resched = false);
+    if with(|s| higher::keeps(s, cpu)) {
+        return;
+    }
     let previous = with(|s| {
-        s.cpus[cpu].resched = false;
+        s.cpus[cpu].switches_from = Some(current(s, cpu));
+        s.cpus[cpu].current
+    });
+    let left = switch(cpu);
+    with(|s| s.cpus[cpu].resched = false);
+    if let Some(task) = previous {
+        stay::switched_out(cpu, task);
+    }
+    with(|s| s.cpus[cpu].switches_from = None);
+    if let Some(task) = left {
+        finish(task);
+    }
+}
+
+/// Picks the next task. Returns the previous one if it sleeps.
+fn switch(cpu: CpuId) -> Option<TaskId> {
+    let previous = with(|s| {
         s.here = cpu;
         update_curr(s, cpu);
         s.cpus[cpu].current
@@ -318,25 +335,27 @@ pub fn schedule(cpu: CpuId) {
         dequeue(cpu, task);
     }
     let keep = balance(cpu, stays);
+    if higher::pick(cpu, previous, stays) {
+        return previous.filter(|_| stays.is_none());
+    }
     let next = match keep {
         true => stays,
         false => with(|s| s.cpus[cpu].local.front().copied()),
     };
     if let Some(task) = next.filter(|_| next == stays) {
-        return with(|s| {
+        with(|s| {
             if slice(s, task) == 0 {
                 // SAFETY: the task's memory lives as long as the machine.
                 unsafe { *s.tasks[task].fields.slice = SLICE_DFL };
             }
         });
+        return None;
     }
     if let Some(task) = stays {
-        put_prev(cpu, task);
+        put_prev(cpu, task, next.is_none());
     }
     set_next(cpu, next, previous.is_none());
-    if let Some(task) = previous.filter(|_| stays.is_none()) {
-        finish(cpu, task);
-    }
+    previous.filter(|_| stays.is_none())
 }
 
 /// dequeue_task_scx(): the current task goes to sleep, or ends.
@@ -360,6 +379,7 @@ fn dequeue(cpu: CpuId, task: TaskId) {
 
 /// balance_one(): fills the local queue. Returns true if the previous task keeps the CPU.
 fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
+    higher::acquire(cpu);
     if stays.is_some_and(|task| with(|s| slice(s, task) > 0)) {
         return true;
     }
@@ -368,13 +388,16 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
     }
     loop {
         let pointer = with(|s| {
-            s.callbacks += 1;
-            s.here = cpu;
             s.in_dispatch = true;
             stays.map_or(ptr::null_mut(), |task| s.tasks[task].fields.task)
         });
-        // SAFETY: the task is one of the machine's, or null as on an idle CPU.
-        unsafe { ffi::sfs_dispatch(cpu as i32, pointer) };
+        in_program(cpu, || {
+            // SAFETY: the task is one of the machine's, or null as on an idle CPU.
+            unsafe { ffi::sfs_dispatch(cpu as i32, pointer) }
+        });
+        if let Some(task) = stays {
+            groups::charged(task);
+        }
         let inserted = with(|s| {
             s.in_dispatch = false;
             flush_dispatch_buf(s, cpu)
@@ -386,8 +409,8 @@ fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
             return false;
         }
         if inserted == 0 {
-            // Without SCX_OPS_ENQ_LAST the last task continues.
-            return stays.is_some();
+            // With SCX_OPS_ENQ_LAST the last task is queued (put_prev_task_scx()).
+            return false;
         }
     }
 }
@@ -401,8 +424,9 @@ pub fn flush_dispatch_buf(s: &mut State, cpu: CpuId) -> usize {
     inserted.len()
 }
 
-/// put_prev_task_scx(): the previous task is still runnable, and another one follows.
-fn put_prev(cpu: CpuId, task: TaskId) {
+/// put_prev_task_scx(): the previous task is still runnable, and another one follows, or (`is_last`)
+/// none.
+fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, true) });
     let has_slice = with(|s| {
@@ -414,13 +438,9 @@ fn put_prev(cpu: CpuId, task: TaskId) {
         slice(s, task) > 0
     });
     if has_slice {
-        with(|s| {
-            let resched = s.cpus[cpu].resched;
-            dispatch_enqueue(s, task, LOCAL, ENQ_HEAD);
-            s.cpus[cpu].resched |= resched;
-        });
+        with(|s| dispatch_enqueue(s, task, LOCAL, ENQ_HEAD));
     } else {
-        do_enqueue_task(cpu, task, 0);
+        do_enqueue_task(cpu, task, if is_last { ENQ_LAST } else { 0 });
     }
 }
 
@@ -436,12 +456,18 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     });
     // SAFETY: takes plain values.
     unsafe { ffi::model_set_idle(cpu as u32, next.is_none()) };
-    let Some(task) = next else { return };
+    let Some(task) = next else {
+        return with(|s| s.tell(Entry::Idles(cpu)));
+    };
+    tell_run(cpu, task);
     with(|s| {
         s.cpus[cpu].local.retain(|&other| other != task);
+        promises::runs(s, task);
+        s.cpus[cpu].began = s.now;
         let t = &mut s.tasks[task];
         t.place = Place::Running;
         t.waits_since = None;
+        task_work::runs(s, task);
     });
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_running(p) });
@@ -449,26 +475,4 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
         let (turn, left) = (s.cpus[cpu].turn, s.tasks[task].left_ns);
         s.after(left, Event::Done(cpu, turn));
     });
-}
-
-/// finish_task_switch(): the task that has left sleeps, or is no more.
-fn finish(_cpu: CpuId, task: TaskId) {
-    with(|s| s.tasks[task].stops = false);
-    let sleep = with(|s| {
-        let (behaviour, random) = (&mut s.tasks[task].behaviour, &mut s.random);
-        behaviour.sleep(random)
-    });
-    match sleep {
-        Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
-        None => {
-            let pointer = with(|s| s.tasks[task].fields.task);
-            // SAFETY: the task is one of the machine's.
-            unsafe { ffi::model_exit_task(pointer) };
-            with(|s| {
-                s.tasks[task].place = Place::Dead;
-                s.tasks[task].context = None;
-                s.live.remove(&task);
-            });
-        }
-    }
 }

@@ -23,6 +23,8 @@ pub struct Report {
     pub failures: u64,
     /// Events of all of them.
     pub events: u64,
+    /// The lowest seed that failed.
+    pub first_failure: Option<u64>,
 }
 
 impl Report {
@@ -51,6 +53,10 @@ pub fn last_line(seed: u64, ms: u64, outcome: &Outcome) -> String {
 /// If this program cannot be run again.
 pub fn search(first: u64, duration: Duration, jobs: Option<usize>) -> Result<Report> {
     let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    say(&format!(
+        "seeds from {first} on, for {} s",
+        duration.as_secs()
+    ));
     let (began, next) = (Instant::now(), AtomicU64::new(first));
     let sums = Mutex::new((Report::default(), began));
     let worker = || -> Result<()> {
@@ -62,9 +68,9 @@ pub fn search(first: u64, duration: Duration, jobs: Option<usize>) -> Result<Rep
             sums.0.events += events;
             if let Some(text) = failure {
                 sums.0.failures += 1;
-                say(&format!(
-                    "{text}repeat with: sfs_model run {seed} --timeline"
-                ));
+                let before = sums.0.first_failure.unwrap_or(seed);
+                sums.0.first_failure = Some(before.min(seed));
+                say(&format!("{text}{}", repeat(seed)));
             }
             if sums.1.elapsed() > PROGRESS {
                 sums.1 = Instant::now();
@@ -85,8 +91,21 @@ pub fn search(first: u64, duration: Duration, jobs: Option<usize>) -> Result<Rep
         ends.collect::<Result<Vec<()>>>()
     })?;
     let report = sums.into_inner().expect("no worker panics").0;
+    if let Some(seed) = report.first_failure {
+        say(&repeat(seed));
+    }
     let _ = writeln!(std::io::stdout(), "{}", line(&report));
     Ok(report)
+}
+
+/// The commands that repeat a seed.
+fn repeat(seed: u64) -> String {
+    let program = std::env::args().next();
+    let program = program.unwrap_or_else(|| "sfs_model".to_string());
+    format!(
+        "repeat with: {program} run {seed} --timeline\n\
+         make small with: {program} shrink {seed}"
+    )
 }
 
 fn line(report: &Report) -> String {
@@ -94,6 +113,7 @@ fn line(report: &Report) -> String {
         seeds,
         failures,
         events,
+        ..
     } = report;
     format!("{seeds} seeds, {events} events, {failures} seeds with findings")
 }

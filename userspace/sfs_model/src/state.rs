@@ -2,7 +2,10 @@
 
 use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
+use crate::group_events::GroupEvent;
+use crate::groups::Groups;
 use crate::maps::Map;
+use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -59,6 +62,12 @@ pub struct Task {
     pub direct: Option<(u64, u64)>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
+    /// What it is promised.
+    pub promise: crate::promises::Promise,
+    /// Its relations to others.
+    pub life: crate::life::Life,
+    /// Random numbers of its own; `None`: it takes those of the machine.
+    pub random: Option<Box<ChaCha8Rng>>,
     /// What the kernel half keeps of it.
     pub context: Option<crate::maps::Context>,
 }
@@ -68,6 +77,14 @@ pub struct Task {
 pub struct Faults {
     /// Kicks do not arrive.
     pub lost_kicks: bool,
+    /// The kernel half is not told that a CPU is taken.
+    pub lost_releases: bool,
+    /// The loader is not woken up when a ring buffer has something to read.
+    pub lost_events: bool,
+    /// Tasks cannot be moved from one queue to another.
+    pub stuck_queues: bool,
+    /// Timers fire 20 ms late.
+    pub late_timers: bool,
 }
 
 /// A CPU.
@@ -81,12 +98,18 @@ pub struct Cpu {
     pub local: VecDeque<TaskId>,
     /// It has to look for another task.
     pub resched: bool,
+    /// Since when the current task has it.
+    pub began: u64,
     /// Since when it idles.
     pub idle_since: u64,
     /// Counts tasks that got it, so that late events are recognised.
     pub turn: u64,
     /// Tasks that dispatch() has inserted, with queue and flags.
     pub dispatched: Vec<(TaskId, u64, u64)>,
+    /// In the middle of a switch: the task from which.
+    pub switches_from: Option<*mut TaskStruct>,
+    /// Tasks of higher classes.
+    pub higher: crate::higher::Higher,
 }
 
 /// What happens.
@@ -106,8 +129,16 @@ pub enum Event {
     Arrival,
     /// Somebody changes the nice value or the affinity of a task.
     Change,
+    /// Something happens to control groups.
+    Group(GroupEvent),
     /// A BPF timer, by its address, in its start with this number.
     Timer(usize, u64),
+    /// A real-time task wakes up.
+    RealTime,
+    /// The real-time task in the CPU's turn with this number sleeps.
+    RealTimeSleeps(CpuId, u64),
+    /// Something reaches the loader.
+    Loader(crate::loader::Nudge),
     /// The invariants are checked.
     Check,
 }
@@ -151,6 +182,8 @@ pub struct State {
     pub cpus: Vec<Cpu>,
     /// Queues by number.
     pub queues: BTreeMap<u64, Dsq>,
+    /// Control groups.
+    pub groups: Groups,
     /// Maps by address.
     pub maps: BTreeMap<usize, Map>,
     /// Tasks that have not ended.
@@ -177,10 +210,24 @@ pub struct State {
     pub findings: Vec<String>,
     /// Callbacks made.
     pub callbacks: u64,
+    /// Random numbers of real-time tasks.
+    pub outside_random: ChaCha8Rng,
+    /// What tasks are promised.
+    pub promises: crate::promises::Promises,
+    /// What tasks do on this machine.
+    pub habits: crate::workload::Habits,
     /// What goes wrong on this machine.
     pub faults: Faults,
-    /// The last events, with their times, up to the first finding.
-    pub timeline: VecDeque<(u64, Event)>,
+    /// What has happened last, with times, up to the first finding; empty unless it is recorded.
+    pub timeline: VecDeque<(u64, Entry)>,
+    /// It is recorded.
+    pub recorded: bool,
+    /// Where things were at the first finding; empty unless it is recorded.
+    pub picture: Vec<String>,
+    /// When the scheduler was loaded, ns since boot.
+    pub booted_at: u64,
+    /// The loader; `None`: S is fixed, and nobody answers the kernel half.
+    pub loader: Option<crate::loader::Loader>,
 }
 
 thread_local! {
@@ -215,16 +262,52 @@ impl State {
         self.events.push(Reverse((self.now + delay, number, event)));
     }
 
+    /// CLOCK_MONOTONIC, which NTP may let drift from the clock of CPU time; ns since boot.
+    pub fn monotonic(&self) -> u64 {
+        let rate = 1_000_000 + i128::from(self.groups.load.drift_ppm);
+        (i128::from(self.now) * rate / 1_000_000) as u64
+    }
+
+    /// The time until `ns` of CLOCK_MONOTONIC have passed: a timer is never early.
+    pub fn until(&self, ns: u64) -> u64 {
+        let rate = (1_000_000 + self.groups.load.drift_ppm) as u128;
+        let at = (u128::from(self.monotonic() + ns) * 1_000_000).div_ceil(rate);
+        (at as u64).saturating_sub(self.now)
+    }
+
     /// Returns whether a task may run on a CPU.
     pub fn may_run(&self, task: TaskId, cpu: CpuId) -> bool {
+        if self.tasks[task].life.stays {
+            return self.tasks[task].cpu == cpu;
+        }
         // SAFETY: the task's memory lives as long as the machine, and has a bit for each CPU.
         let word = unsafe { *self.tasks[task].fields.cpus.add(cpu / 64) };
         word >> (cpu % 64) & 1 == 1
     }
 
+    /// The random numbers of a task: its own, or those of the machine.
+    pub fn own_random(&mut self, task: TaskId) -> &mut ChaCha8Rng {
+        let own = self.tasks[task].random.as_deref_mut();
+        own.unwrap_or(&mut self.random)
+    }
+
+    /// Notes what has happened for the timeline, up to the first finding.
+    pub fn tell(&mut self, entry: Entry) {
+        if !self.recorded || !self.findings.is_empty() {
+            return;
+        }
+        if self.timeline.len() == crate::timeline::LENGTH {
+            self.timeline.pop_front();
+        }
+        self.timeline.push_back((self.now, entry));
+    }
+
     /// A violated invariant.
     pub fn finding(&mut self, text: String) {
-        let ms = self.now as f64 / 1e6;
+        if self.recorded && self.findings.is_empty() {
+            self.picture = crate::timeline::picture(self);
+        }
+        let ms = (self.now - self.booted_at) as f64 / 1e6;
         self.findings.push(format!("{ms:.3} ms: {text}"));
     }
 }

@@ -1,5 +1,9 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
+use crate::group_load::GroupLoad;
+use crate::higher::RealTime;
+use crate::social::{self, Social};
+use crate::topology::{self, Place};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -20,6 +24,10 @@ pub enum Behaviour {
         /// The sleep behind it.
         sleeps_us: u64,
     },
+    /// Has to do with other tasks.
+    Social(Social),
+    /// A function that runs forever; forked after load.
+    Endless,
     /// Runs forever.
     Hog,
     /// Runs for so many us, and gives up its CPU, over and over.
@@ -31,6 +39,8 @@ pub enum Behaviour {
         /// CPU time of each, us.
         runs_us: u64,
     },
+    /// The loader, which decides itself what it does (src/loader).
+    Loader,
 }
 
 /// What a task does when it has had its CPU time.
@@ -40,6 +50,10 @@ pub enum Then {
     Stops,
     /// It gives up the CPU, and remains runnable.
     Yields,
+    /// It goes on with the next part of its turn.
+    GoesOn,
+    /// The loader has had the CPU time for a step of its work.
+    Serves,
 }
 
 impl Behaviour {
@@ -47,9 +61,11 @@ impl Behaviour {
     pub fn next_turn(self, random: &mut ChaCha8Rng) -> u64 {
         match self {
             Self::Daemon { runs_us, .. } => exponential(random, runs_us * US),
-            Self::Hog => FOREVER,
+            Self::Social(social) => social.first(random),
+            Self::Hog | Self::Endless => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
+            Self::Loader => US,
         }
     }
 
@@ -57,7 +73,17 @@ impl Behaviour {
     pub fn then(self) -> Then {
         match self {
             Self::Yielder(_) => Then::Yields,
+            Self::Loader => Then::Serves,
             _ => Then::Stops,
+        }
+    }
+
+    /// How a resident begins: whether it is forked after load, and whether it wakes up by itself.
+    pub fn begins(self) -> (bool, bool) {
+        match self {
+            Self::Social(social) => social.begins(),
+            Self::Endless => (true, true),
+            _ => (false, true),
         }
     }
 
@@ -75,7 +101,8 @@ impl Behaviour {
                 *turns -= 1;
                 Some(exponential(random, MS))
             }
-            Self::Hog | Self::Yielder(_) => Some(MS),
+            Self::Social(social) => Some(social.sleep(random)),
+            Self::Hog | Self::Endless | Self::Yielder(_) | Self::Loader => Some(MS),
         }
     }
 }
@@ -96,7 +123,7 @@ pub fn between(random: &mut ChaCha8Rng, from: u64, to: u64) -> u64 {
 pub struct Workload {
     /// Number of CPUs.
     pub cpus: usize,
-    /// The policy: 0 sfs, 1 fair, 2 learned, as the kernel half numbers them.
+    /// The policy: 0 sfs, 1 learned, 2 fair, as the kernel half numbers them.
     pub policy: u32,
     /// S, ns.
     pub slice_ns: u64,
@@ -106,12 +133,47 @@ pub struct Workload {
     pub residents: Vec<(Behaviour, bool)>,
     /// Mean time between arrivals of functions, ns.
     pub arrivals_ns: u64,
+    /// For so long functions arrive twice as often, and for as long none does, ns; 0: all the
+    /// time.
+    pub burst_ns: u64,
     /// Mean CPU time of a function, ns.
     pub function_ns: u64,
     /// One task of so many may run on one CPU only.
     pub pinned_of: u64,
     /// Mean time between changes of a nice value or an affinity, ns; 0: none.
     pub changes_ns: u64,
+    /// Real-time tasks; `None`: there are none.
+    pub real_time: Option<RealTime>,
+    /// What tasks do.
+    pub habits: Habits,
+    /// What its CPUs share.
+    pub topology: Vec<Place>,
+    /// How the kernel half finds invocations.
+    pub boundaries: Boundaries,
+    /// Control groups.
+    pub groups: GroupLoad,
+}
+
+/// What tasks of a machine do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// One turn of so many has a section with migration disabled; 0: none.
+    pub stays_of: u64,
+    /// Processes execute programs and start threads.
+    pub has_families: bool,
+}
+
+/// Options about boundaries, as the loader sets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boundaries {
+    /// Bits of `enum sfs_boundary`.
+    pub kinds: u32,
+    /// `enum sfs_unit`.
+    pub unit: u32,
+    /// The sleep of SFS_BOUNDARY_IDLE, ns.
+    pub idle_ns: u64,
+    /// The port of SFS_BOUNDARY_RECEIVE; 0: any.
+    pub port: u16,
 }
 
 impl Workload {
@@ -123,22 +185,58 @@ impl Workload {
             2 => between(random, 5, 16),
             _ => between(random, 17, 96),
         } as usize;
-        let function_ns = between(random, 200, 20_000) * US;
-        let load = between(random, 20, 200);
-        let residents = (0..between(random, 0, 3 * cpus as u64))
+        // One seed in eight has functions that are long beside S.
+        let longest = [20_000, 400_000][(between(random, 0, 7) == 0) as usize];
+        let function_ns = between(random, 200, longest) * US;
+        // Idle CPUs are needed to see what does not use them.
+        let most = if between(random, 0, 2) == 0 { 40 } else { 200 };
+        let load = between(random, most / 10, most);
+        let mut residents: Vec<_> = (0..between(random, 0, cpus as u64 * most / 70))
             .map(|_| (resident(random), between(random, 0, 4) == 0))
             .collect();
-        Self {
+        // They know each other by their distance.
+        let social = social::draw(random, cpus as u64);
+        residents.extend(social.into_iter().map(|behaviour| (behaviour, false)));
+        let mut workload = Self {
             cpus,
             policy: between(random, 0, 2) as u32,
             slice_ns: between(random, 1, 200) * MS,
             tick_ns: [1, 4, 10][between(random, 0, 2) as usize] * MS,
             residents,
             arrivals_ns: (function_ns * 100 / load / cpus as u64).max(US),
+            burst_ns: [0, 0, 20 * MS, 100 * MS][between(random, 0, 3) as usize],
             function_ns,
             pinned_of: between(random, 1, 20),
             changes_ns: [0, MS / 10, MS, 20 * MS][between(random, 0, 3) as usize],
+            habits: Habits {
+                stays_of: [0, 0, 3, 50][between(random, 0, 3) as usize],
+                has_families: between(random, 0, 1) == 0,
+            },
+            topology: topology::draw(random, cpus),
+            boundaries: boundaries(random),
+            real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
+            groups: GroupLoad::draw(random),
+        };
+        if workload.groups.unit_is_cgroup {
+            workload.boundaries.unit = 1;
         }
+        if workload.groups.is_steady {
+            crate::steady::make_room(&mut workload);
+        }
+        workload
+    }
+
+    /// The time from an arrival, `now` ns after load, to the next one, ns.
+    pub fn next_arrival(&self, random: &mut ChaCha8Rng, now: u64) -> u64 {
+        if self.burst_ns == 0 {
+            return exponential(random, self.arrivals_ns);
+        }
+        let delay = exponential(random, (self.arrivals_ns / 2).max(US));
+        let (next, period) = (now + delay, 2 * self.burst_ns);
+        if next % period < self.burst_ns {
+            return delay;
+        }
+        next.next_multiple_of(period) - now
     }
 
     /// A function that arrives.
@@ -152,8 +250,35 @@ impl Workload {
     }
 }
 
+/// Half of the machines have the loader's default.
+fn boundaries(random: &mut ChaCha8Rng) -> Boundaries {
+    let is_default = between(random, 0, 1) == 0;
+    let kinds = between(random, 1, 63) as u32;
+    Boundaries {
+        kinds: if is_default { 1 | 1 << 2 } else { kinds },
+        unit: if between(random, 0, 3) == 0 { 2 } else { 0 },
+        idle_ns: between(random, 1, 30) * MS,
+        port: [0, 8080][between(random, 0, 1) as usize],
+    }
+}
+
+/// They use at most about two thirds of the CPUs that they may have.
+fn real_time(random: &mut ChaCha8Rng, cpus: u64) -> RealTime {
+    let runs_ns = [50 * US, 500 * US, 10 * MS, 80 * MS][between(random, 0, 3) as usize];
+    RealTime {
+        gap_ns: runs_ns * between(random, 15, 300) / 10,
+        runs_ns,
+        cpus: if between(random, 0, 1) == 0 {
+            cpus
+        } else {
+            cpus.div_ceil(4)
+        },
+    }
+}
+
 fn resident(random: &mut ChaCha8Rng) -> Behaviour {
     match between(random, 0, 5) {
+        0 if between(random, 0, 1) == 0 => Behaviour::Endless,
         0 => Behaviour::Hog,
         1 => Behaviour::Yielder(between(random, 1, 500)),
         _ => Behaviour::Daemon {

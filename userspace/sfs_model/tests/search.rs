@@ -24,7 +24,7 @@ fn a_seed_repeats() {
         let (one, other) = (model(&arguments), model(&arguments));
         assert!(one.status.success(), "{}", text(&one));
         assert_eq!(text(&one), text(&other));
-        assert!(text(&one).contains("Wake("), "{}", text(&one));
+        assert!(text(&one).contains(" wakes up"), "{}", text(&one));
     }
 }
 
@@ -61,6 +61,145 @@ fn lost_kicks_are_found() {
     assert!(found.count() > 0, "no seed shows that kicks are lost");
 }
 
+/// A timer lets tasks go when their group has quota again.
+#[test]
+fn late_timers_are_found() {
+    let is_found = (1..=60).any(|seed: u64| {
+        let output = model(&["run", &seed.to_string(), "--ms", "200", "--late-timers"]);
+        assert!(
+            output.status.code().is_some_and(|status| status < 2),
+            "it crashed"
+        );
+        text(&output).contains("tasks wait for quota in group")
+    });
+    assert!(is_found, "no seed shows that timers are late");
+}
+
+/// Without cpu_release(), a displaced task waits for the real-time task, beside idle CPUs.
+#[test]
+fn lost_releases_are_found() {
+    let is_found = |seed: u64| {
+        let seed = seed.to_string();
+        let output = model(&["run", &seed, "--ms", "200", "--lost-releases"]);
+        assert!(
+            output.status.code().is_some_and(|status| status < 2),
+            "it crashed"
+        );
+        text(&output).contains("has idled for")
+    };
+    assert!(
+        (1..=200).any(is_found),
+        "no seed shows that releases are lost"
+    );
+}
+
+/// Returns the first seed whose run with `arguments` prints a text in which `is_it` finds
+/// something.
+fn first_seed(arguments: &[&str], is_it: impl Fn(&str) -> bool) -> u64 {
+    let shows = |seed: &u64| {
+        let seed = seed.to_string();
+        let output = model(&[&["run", &seed], arguments].concat());
+        assert!(output.status.code().is_some_and(|code| code < 2), "{seed}");
+        is_it(&text(&output))
+    };
+    let found = (1..=300).find(shows);
+    found.unwrap_or_else(|| panic!("no seed with {arguments:?}"))
+}
+
+/// A report of overload that the loader does not see is not answered.
+#[test]
+fn lost_events_are_found() {
+    first_seed(&["--lost-events"], |text| {
+        text.contains("a report of overload is never answered")
+    });
+}
+
+/// If tasks cannot be moved, a switch of the mode leaves them behind.
+#[test]
+fn stuck_queues_are_found() {
+    for mode in ["FairOnly", "Filter"] {
+        let left = format!("tasks are left behind at a switch to {mode}");
+        first_seed(&["--stuck-queues"], |text| text.contains(&left));
+    }
+}
+
+/// The number in front of `what` in the line about the loader.
+fn number_before(text: &str, what: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("loader: "))?;
+    let before = line.split_once(what)?.0;
+    before.rsplit_once(' ')?.1.parse().ok()
+}
+
+/// Among a few seeds are machines without a loader, and loaders that do all that a loader does.
+#[test]
+fn loaders_do_all_that_they_can() {
+    let mut missing = vec![
+        "no loader",
+        "fair-only mode",
+        "and back",
+        "dismissed",
+        "late",
+        "ranks",
+        "killed",
+    ];
+    let some = |text: &str, what| number_before(text, what).is_some_and(|number| number > 0);
+    for seed in 1..=600 {
+        let text = text(&model(&["run", &seed.to_string()]));
+        missing.retain(|what| match *what {
+            "no loader" => text.contains("loader: "),
+            "fair-only mode" => !some(&text, " times and left "),
+            "and back" => !some(&text, " times, "),
+            "dismissed" => !some(&text, " reports dismissed"),
+            "late" => !some(&text, " ms, "),
+            "ranks" => !text.contains(", ranks in force"),
+            _ => !text.contains(", killed"),
+        });
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("no seed shows {missing:?}");
+}
+
+#[test]
+fn a_finding_is_made_small() {
+    let is_found = |text: &str| text.contains("has idled for");
+    let seed = first_seed(&["--lost-kicks"], is_found).to_string();
+    let large = text(&model(&["run", &seed, "--lost-kicks"]));
+    let output = model(&["shrink", &seed, "--lost-kicks", "--seconds", "60"]);
+    let told = text(&output);
+    assert!(output.status.success() && is_found(&told), "{told}");
+    assert!(
+        told.contains(" wakes up") && told.contains(" waits in "),
+        "{told}"
+    );
+    // The command that it prints shows the same.
+    let first = told.lines().next().unwrap_or_default();
+    let (_, command) = first.split_once("sfs_model ").expect("a command");
+    let command: Vec<&str> = command.split(' ').collect();
+    let small = text(&model(&command));
+    let last_line = small.lines().last();
+    assert!(
+        is_found(&small) && last_line == told.lines().last(),
+        "{small}"
+    );
+    let tasks = |text: &str| {
+        let before = text.rsplit_once(" tasks in").map(|(before, _)| before);
+        before.and_then(|text| text.rsplit_once(' ')?.1.parse::<u64>().ok())
+    };
+    assert!(
+        tasks(&small).is_some() && tasks(&small) < tasks(&large),
+        "{small}"
+    );
+}
+
+#[test]
+fn a_seed_without_a_finding_is_not_made_small() {
+    let output = model(&["shrink", "1", "--ms", "20"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output), "seed 1 has no finding in 20 ms\n");
+}
+
 #[test]
 fn a_search_counts() {
     let output = model(&["search", "--seconds", "1", "--seed", "5", "--jobs", "2"]);
@@ -78,6 +217,9 @@ fn bad_arguments_are_refused() {
         &["run", "x"],
         &["run", "1", "--ms", "0"],
         &["search", "--seconds", "0"],
+        &["run", "1", "--only", "cpus=0"],
+        &["run", "1", "--only", "without=dirt"],
+        &["shrink", "1", "--seconds", "0"],
     ] {
         assert_eq!(model(arguments).status.code(), Some(2), "{arguments:?}");
     }

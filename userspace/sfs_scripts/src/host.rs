@@ -12,9 +12,9 @@ pub const NOBODY: u32 = 65534;
 
 /// Real tools that the scripts call.
 const TOOLS: [&str; 5] = ["bash", "cat", "grep", "sed", "sort"];
-/// What the sets `build`, `test` and `vm` of `scripts/setup-host` need, apart from clang and
+/// What the sets `build`, `test`, `variants` and `vm` of `scripts/setup-host` need, apart from clang and
 /// libraries. Nothing calls them.
-const NEEDS: [&str; 10] = [
+const NEEDS: [&str; 12] = [
     "make",
     "gcc",
     "shellcheck",
@@ -25,6 +25,8 @@ const NEEDS: [&str; 10] = [
     "xz",
     "dpkg-deb",
     "mkfs.ext4",
+    "llvm-cov-19",
+    "llvm-profdata-19",
 ];
 
 /// The machine: scripts are in `scripts/`, programs in `bin/`. Package managers write their
@@ -158,6 +160,7 @@ impl Host {
 fn clang(version: u32, targets: &str) -> String {
     format!(
         "if [[ $1 == --version ]]; then echo 'Debian clang version {version}.1.7 (3)'
+         elif [[ $1 == -print-file-name=* ]]; then echo \"$0\"
          else [[ '{targets}' == *$2* ]]; fi"
     )
 }

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 22] = [
+const TARGETS: [&str; 25] = [
     "build",
     "demo",
     "test",
@@ -27,6 +27,9 @@ const TARGETS: [&str; 22] = [
     "paper",
     "platforms",
     "simulate",
+    "coverage",
+    "sanitize",
+    "mutants",
     "microbench",
     "lint",
     "audit",
@@ -103,6 +106,6 @@ fn users_are_asked_once_for_all_that_is_missing() {
     host.without("cpio");
     host.without("shellcheck");
     let said = make(&host, "test", NOBODY);
-    let command = "sudo apt-get install --no-install-recommends clang-19 libelf-dev zlib1g-dev shellcheck cpio\n";
+    let command = "sudo apt-get install --no-install-recommends clang-19 libelf-dev zlib1g-dev shellcheck llvm-19 libclang-rt-19-dev cpio\n";
     assert_eq!((said.status, said.out.as_str()), (2, command), "{said:#?}");
 }

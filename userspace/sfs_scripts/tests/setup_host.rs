@@ -19,7 +19,7 @@ fn debian(clangs: &str) -> Host {
 fn it_is_silent_when_nothing_is_missing() {
     let host = Host::complete();
     host.stub_apt("clang-19");
-    let said = host.run("setup-host", &["build", "test", "vm"]);
+    let said = host.run("setup-host", &["build", "test", "variants", "vm"]);
     assert_eq!(said.succeeded().to_owned() + &said.err, "");
     assert!(host.log().is_empty());
 }
@@ -42,6 +42,19 @@ fn without_clang_19_it_installs_the_newest() {
     let host = debian("clang-18 clang-20 clang-9");
     host.run("setup-host", &[]).succeeded();
     assert!(host.log()[0].contains("install -y --no-install-recommends clang-20 "));
+}
+
+/// Tools of LLVM are those of the clang that is here, not of the newest one.
+#[test]
+fn tools_of_llvm_have_the_version_of_clang() {
+    if !geteuid().is_root() {
+        skip!(NOT_ROOT);
+    }
+    let host = debian("clang-18 clang-19");
+    host.stub_clang("clang-18", 18);
+    host.place.write("libraries", "");
+    host.run("setup-host", &["variants"]).succeeded();
+    assert!(host.log()[0].ends_with(" llvm-18"), "{:?}", host.log());
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! Invariants of control groups: the kernel half's counts are those of a recount, a group with a
+//! quota keeps it, and a group that has quota again does not stay frozen.
+
+use crate::group_ffi::{self as ffi, GroupState, GroupSums};
+use crate::groups::{member_of, GroupId, Stage, ROOT};
+use crate::quota::Account;
+use crate::state::{with, State};
+use std::collections::BTreeMap;
+
+/// ns in a millisecond.
+const MS: u64 = 1_000_000;
+/// The first of the queues in which tasks wait for quota.
+const PARKED: u64 = 0x1000_0000_0000_0000;
+/// A group that has quota again goes on after so long, ns of CLOCK_MONOTONIC: the timer looks
+/// at it every 5 ms, and pauses for a ms, and for one more for each 128 groups.
+const RELEASE_NS: u64 = 7 * MS;
+/// The kernel half's timer starts anew with each limit that is set (set_limit()): while limits are
+/// set more often than every 5 ms, no group that has quota again goes on. Until that is mended, the
+/// time counts from the last limit.
+const LIMITS_PUT_THE_TIMER_OFF: bool = true;
+/// From the end of a task's turn by the tick until it has left its CPU, ns.
+const SWITCH_NS: u64 = 50_000;
+
+/// Counts of a group, from its tasks and the groups below.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    active: i64,
+    nr_active: i64,
+    tenant_tasks: i64,
+}
+
+/// All of them. Not within [`with`].
+pub fn check(tick_ns: u64) {
+    if !with(|s| s.groups.are_there()) {
+        return;
+    }
+    let known: Vec<GroupId> = with(|s| {
+        (0..s.groups.all.len())
+            .filter(|&group| s.groups.is_known(group))
+            .collect()
+    });
+    let mut states = BTreeMap::new();
+    for group in known {
+        let mut state = GroupState::default();
+        // SAFETY: writes to `state` only.
+        if unsafe { ffi::model_state_of_group(group as u64 + 1, &mut state) } {
+            states.insert(group as u64 + 1, state);
+        } else {
+            with(|s| s.finding(format!("the kernel half has lost group {}", group + 1)));
+        }
+    }
+    recount(&states);
+    with(|s| {
+        for (&id, state) in &states {
+            let group = id as GroupId - 1;
+            check_settings(s, group, state);
+            check_account(s, group, state, tick_ns);
+            check_frozen(s, group);
+        }
+        crate::steady::begin(s);
+    });
+}
+
+/// Active tasks and groups, and tenants, without races: callbacks do not interleave here.
+fn recount(states: &BTreeMap<u64, GroupState>) {
+    let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
+    let tasks: Vec<_> = with(|s| {
+        let live = s.live.iter();
+        live.map(|&task| s.tasks[task].fields.task).collect()
+    });
+    for task in tasks {
+        let member = member_of(task);
+        let group = sums.entry(member.active_group).or_default();
+        group.active += i64::from(member.active_weight);
+        group.nr_active += 1;
+        sums.entry(member.tenant).or_default().tenant_tasks += 1;
+    }
+    for state in states.values().filter(|state| state.nr_active > 0) {
+        let above = sums.entry(state.parent).or_default();
+        above.active += i64::from(state.counted);
+        above.nr_active += 1;
+    }
+    let (mut limited, mut weight) = (0, 0);
+    for (&id, state) in states {
+        let of = sums.get(&id).copied().unwrap_or_default();
+        with(|s| compare(s, id, state, of));
+        limited += u32::from(state.quota_ns > 0);
+        weight += state.share_weight as i64;
+    }
+    let mut all = GroupSums::default();
+    // SAFETY: writes to `all` only.
+    unsafe { ffi::model_sums_of_groups(&mut all) };
+    let counted = GroupSums {
+        sharing_weight: weight,
+        limited,
+    };
+    if all != counted {
+        with(|s| {
+            s.finding(format!(
+                "groups sum up to {all:?}, and a recount gives {counted:?}"
+            ))
+        });
+    }
+}
+
+fn compare(s: &mut State, id: u64, state: &GroupState, of: Sums) {
+    // The root has neither weight nor bucket.
+    let counts = Sums {
+        active: state.active,
+        nr_active: state.nr_active,
+        tenant_tasks: state.share_runnable,
+    };
+    if id as GroupId != ROOT + 1 && counts != of {
+        s.finding(format!(
+            "group {id} counts {counts:?}, and a recount gives {of:?}"
+        ));
+    }
+    let counted = if state.nr_active > 0 { state.weight } else { 0 };
+    if state.counted != counted {
+        s.finding(format!(
+            "group {id} counts as {}, and should as {counted}",
+            state.counted
+        ));
+    }
+    if (state.share_weight > 0) != (state.share_runnable > 0) {
+        s.finding(format!(
+            "tenant {id} has weight {} and {} runnable tasks",
+            state.share_weight, state.share_runnable
+        ));
+    }
+}
+
+/// The kernel half has the group's place, weight and quota.
+fn check_settings(s: &mut State, group: GroupId, state: &GroupState) {
+    let found = &s.groups.all[group];
+    let above = s
+        .groups
+        .upwards(group)
+        .skip(1)
+        .find(|&at| s.groups.is_known(at));
+    let expected = (
+        above.map_or(0, |at| at as u64 + 1),
+        found.settings.weight,
+        found.account.map_or(0, |account| account.quota_ns),
+    );
+    let kept = (state.parent, state.weight, state.quota_ns);
+    if kept != expected {
+        s.finding(format!(
+            "group {} is kept with parent, weight and quota {kept:?}, and has {expected:?}",
+            group + 1
+        ));
+    }
+}
+
+/// The CPU time that the group has used of its quota, and that it does not use more.
+fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64) {
+    let (now, cpus) = (s.monotonic(), s.cpus.len() as u64);
+    let Some(account) = &mut s.groups.all[group].account else {
+        return;
+    };
+    account.pass(now);
+    let account = *account;
+    let mut kept = Account {
+        start: state.period_start,
+        used: state.used_ns,
+        ..account
+    };
+    kept.pass(now);
+    if (kept.used, kept.start) != (account.used, account.start) {
+        s.finding(format!(
+            "group {} counts {} ns of its quota as used, and tasks have used {}",
+            group + 1,
+            kept.used,
+            account.used
+        ));
+    }
+    // Tasks on each CPU run until the tick after the one that has used up the quota.
+    let most = account.quota_ns + cpus * (tick_ns + SWITCH_NS);
+    if account.strict > most as i64 && !account.let_go {
+        s.finding(format!(
+            "group {} has used {} us of a quota of {} us in {} us, with debts",
+            group + 1,
+            account.strict / 1_000,
+            account.quota_ns / 1_000,
+            account.period_ns / 1_000,
+        ));
+    }
+}
+
+/// Tasks that wait for quota go on when there is some.
+fn check_frozen(s: &mut State, group: GroupId) {
+    let parked = s.queues.get(&(PARKED | (group as u64 + 1)));
+    if parked.is_none_or(crate::dsq::Dsq::is_empty) {
+        return;
+    }
+    let (now, pauses) = (s.monotonic(), s.groups.limited as u64 / 128);
+    let found = &s.groups.all[group];
+    let since = match &found.account {
+        Some(account) => account.has_quota_since,
+        None => Some(found.limited_at),
+    };
+    let put_off = if LIMITS_PUT_THE_TIMER_OFF {
+        s.groups.any_limited_at
+    } else {
+        0
+    };
+    let waited = since.map_or(0, |since| now.saturating_sub(since.max(put_off)));
+    if waited > RELEASE_NS + pauses * MS {
+        let stage: Stage = found.stage;
+        s.finding(format!(
+            "tasks wait for quota in group {} ({stage:?}), which has had some for {} us",
+            group + 1,
+            waited / 1_000
+        ));
+    }
+}

@@ -1,0 +1,133 @@
+//! What the loader reads and writes of the kernel half (`c/loader.h`).
+
+use crate::ffi::TaskStruct;
+use std::ffi::{c_char, c_void};
+
+/// Set before load; `struct model_loader`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Tunables {
+    pub tgid: i32,
+    pub iat_window: u32,
+    pub overload: u32,
+}
+
+/// Maps by their addresses; `struct model_loader_maps`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Maps {
+    pub events: *const c_void,
+    pub completions: *const c_void,
+    pub arrivals: *const c_void,
+    pub rank_tables: *const c_void,
+    pub function_tables: *const c_void,
+    pub stats: *const c_void,
+}
+
+/// What both halves share, and what follows from it; times in ns; `struct model_words`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Words {
+    pub mode: u32,
+    pub default_table: u32,
+    pub slice_ns: u64,
+    pub overload_wait_ns: u64,
+    pub recover_wait_ns: u64,
+    /// 0: no overload that the loader has not answered.
+    pub overload_since: u64,
+    /// The wait in FILTER that means overload.
+    pub overload_wait: u64,
+    /// The time that the loader has for its answer.
+    pub loader_grace_ns: u64,
+    /// Of a new invocation.
+    pub expected_delay: u64,
+    /// Of FILTER's head; 0: there is none.
+    pub head_wait: u64,
+    /// The longest turn in FAIR.
+    pub fair_slice_ns: u64,
+}
+
+/// `struct sfs_event`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    pub kind: u32,
+    pub pad: u32,
+    pub value: u64,
+    pub at: u64,
+}
+
+/// `struct sfs_completion`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    pub function: u64,
+    pub service_ns: u64,
+    pub killed: u32,
+    pub counted: u32,
+}
+
+/// `struct sfs_mode_switch`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ModeSwitch {
+    pub mode: u32,
+    pub moved: u32,
+    pub left: u32,
+}
+
+/// SFS_EVENT_ARRIVALS.
+pub const ARRIVALS: u32 = 1;
+/// SFS_EVENT_OVERLOAD_BEGUN.
+pub const OVERLOAD_BEGUN: u32 = 2;
+/// SFS_EVENT_OVERLOAD_OVER.
+pub const OVERLOAD_OVER: u32 = 3;
+/// SFS_IAT_SLOTS.
+pub const IAT_SLOTS: u64 = 16384;
+/// SFS_WATCHDOG_GUARD_NS.
+pub const WATCHDOG_GUARD_NS: u64 = 10_000_000_000;
+/// SFS_NO_TABLE.
+pub const NO_TABLE: u32 = 0xffff;
+
+extern "C" {
+    pub fn model_tune_loader(tunables: *const Tunables);
+    pub fn model_list_loader_maps(maps: *mut Maps);
+    pub fn model_set_slice(slice: u64, overload: u64, recover: u64);
+    pub fn model_nr_arrivals() -> u64;
+    pub fn model_arrivals_lie_back() -> bool;
+    pub fn model_dismiss_overload();
+    pub fn model_set_default_table(table: u32);
+    pub fn model_read_words(words: *mut Words);
+    pub fn model_relieved(of_cpu: *const u8) -> u64;
+    pub fn model_is_due_to_filter(task: *mut TaskStruct) -> bool;
+    pub fn model_name_task(task: *mut TaskStruct, name: *const c_char);
+
+    pub fn switch_mode(switch: *mut ModeSwitch) -> i32;
+}
+
+/// The maps that the loader reads and writes.
+pub fn maps() -> Maps {
+    let mut maps = std::mem::MaybeUninit::uninit();
+    // SAFETY: writes all of `maps`.
+    unsafe {
+        model_list_loader_maps(maps.as_mut_ptr());
+        maps.assume_init()
+    }
+}
+
+/// What both halves share. Not while the state is held: the kernel half asks it.
+pub fn words() -> Words {
+    let mut words = Words::default();
+    // SAFETY: writes to `words` only.
+    unsafe { model_read_words(&mut words) };
+    words
+}
+
+/// A record of a ring buffer, if it has the size of a `T`.
+///
+/// # Safety
+/// Every content of its bytes is a `T`.
+pub unsafe fn record<T: Copy>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: there are as many bytes as a `T` has, and the caller promises the rest.
+    (bytes.len() == size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}

@@ -1,0 +1,115 @@
+//! The invariants that hold on every machine.
+
+use super::{Machine, LONGEST_WAIT_NS};
+use crate::ffi::{self, Counts};
+use crate::group_checks;
+use crate::groups;
+use crate::higher;
+use crate::loader;
+use crate::promises;
+use crate::state::{with, Cpu, Place, State, TaskId};
+
+impl Machine {
+    /// The invariants.
+    pub(super) fn check(&self) {
+        recount();
+        group_checks::check(self.workload.tick_ns);
+        loader::checks::check(self.workload.tick_ns);
+        with(|s| {
+            promises::check(s);
+            let limit = self.idle_limit();
+            let idles = |cpu: &Cpu| {
+                let is_free = cpu.current.is_none() && cpu.higher.runs.is_none();
+                is_free && s.now - cpu.idle_since > limit
+            };
+            let cpus = s.cpus.iter().enumerate();
+            let idle: Vec<usize> = cpus.filter(|(_, cpu)| idles(cpu)).map(|(n, _)| n).collect();
+            let live: Vec<TaskId> = s.live.iter().copied().collect();
+            for task in live {
+                let Some(since) = s.tasks[task].waits_since else {
+                    continue;
+                };
+                let waited = s.now - since;
+                if s.tasks[task].place == Place::Moving {
+                    s.finding(format!("task {task} is in no queue"));
+                }
+                if waited > LONGEST_WAIT_NS {
+                    s.finding(format!(
+                        "task {task} has waited for {} ms",
+                        waited / 1_000_000
+                    ));
+                }
+                if !groups::is_parked(s.tasks[task].place) {
+                    self.check_idle(s, task, since, &idle);
+                }
+            }
+        });
+    }
+
+    /// No CPU idles for longer than a tick while a task waits that may run there.
+    fn check_idle(&self, s: &mut State, task: TaskId, since: u64, idle: &[usize]) {
+        for &cpu in idle {
+            if !s.may_run(task, cpu) || higher::is_stuck(s, task) {
+                continue;
+            }
+            let since = since.max(s.tasks[task].allowed_since);
+            let both = s.now - since.max(s.cpus[cpu].idle_since);
+            if both > self.idle_limit() {
+                let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
+                s.finding(format!(
+                    "CPU {cpu} has idled for {} us while task {task} ({behaviour:?}) waits in \
+                     {place:x?}",
+                    both / 1_000,
+                ));
+            }
+        }
+    }
+
+    /// A tick, and the time until the next check.
+    fn idle_limit(&self) -> u64 {
+        self.workload.tick_ns.max(4_000_000) + self.check_ns
+    }
+}
+
+/// What the kernel half counts is what a recount gives, and no queue has more tasks than count.
+fn recount() {
+    let tasks: Vec<_> = with(|s| {
+        s.live
+            .iter()
+            .map(|&task| s.tasks[task].fields.task)
+            .collect()
+    });
+    let (mut counted, mut all) = (Counts::default(), Counts::default());
+    for task in tasks {
+        let mut of = Counts::default();
+        // SAFETY: the task is one of the machine's.
+        unsafe { ffi::model_counts_of(task, &mut of) };
+        counted.demand += of.demand;
+        counted.present += of.present;
+        counted
+            .waiting
+            .iter_mut()
+            .zip(of.waiting)
+            .for_each(|(sum, n)| *sum += n);
+    }
+    // SAFETY: writes to `all` only.
+    unsafe { ffi::model_counts_in_all(&mut all) };
+    with(|s| {
+        if counted != all {
+            s.finding(format!(
+                "the kernel half counts {all:?}, and a recount gives {counted:?}"
+            ));
+        }
+        for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
+            let length = s
+                .queues
+                .get(&((number as u64) << 16))
+                .map_or(0, |dsq| dsq.len() as i64);
+            if length > waiting {
+                s.finding(format!(
+                    "queue {number} has {length} tasks, and {waiting} count"
+                ));
+            }
+        }
+    });
+}

@@ -1,0 +1,201 @@
+//! How a seed is run, and tasks that start: residents, the loader, functions.
+
+use super::{Machine, CHECK_NS};
+use crate::ffi;
+use crate::group_events;
+use crate::groups::{GroupId, ROOT};
+use crate::higher;
+use crate::life;
+use crate::limits::Limits;
+use crate::loader::{self, plan::Plan};
+use crate::sched::wake_up;
+use crate::state::{with, Event, Faults, Place, TaskId, FIRST_PID};
+use crate::tasks::{init_task, new_fields, push_task, KERNEL_THREAD};
+use crate::timeline::Entry;
+use crate::workload::{between, Behaviour};
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+
+/// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of each
+/// resident.
+pub(super) const ARRIVALS_STREAM: u64 = 1;
+pub(super) const CHANGES_STREAM: u64 = 2;
+pub(super) const LOADER_STREAM: u64 = 3;
+pub(super) const REAL_TIME_STREAM: u64 = 5;
+pub(super) const RESIDENT_STREAMS: u64 = 1_000;
+
+/// How a seed is run.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What goes wrong on its machine.
+    pub faults: Faults,
+    /// What is left of it.
+    pub limits: Limits,
+    /// The timeline is recorded.
+    pub recorded: bool,
+}
+
+/// Random numbers of one kind of a seed's events: without another kind they are the same.
+pub(super) fn stream(seed: u64, number: u64) -> ChaCha8Rng {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(number);
+    random
+}
+
+impl Machine {
+    /// Loads the scheduler, as scx_enable() does.
+    pub(super) fn load(&mut self) {
+        let plan = self.loader_plan();
+        if plan.is_some() {
+            // The checks of the loader compare times of the kernel half with the machine's.
+            with(|s| s.groups.load.drift_ppm = 0);
+        }
+        let residents = self.workload.residents.clone();
+        for (number, &(behaviour, is_kernel_thread)) in (0..).zip(&residents) {
+            let random = stream(self.seed, RESIDENT_STREAMS + number);
+            let task = self.add_task(behaviour, is_kernel_thread, Some(random));
+            if !self.limits.has_resident(number) {
+                // Its number stays, or the others would not find each other.
+                with(|s| s.forget(task));
+                self.left_out += 1;
+            }
+        }
+        let loader = plan.map(|plan| self.start_loader(plan));
+        // SAFETY: the machine is there.
+        let err = unsafe { ffi::sfs_init() };
+        assert_eq!(err, 0, "the scheduler does not load");
+        group_events::load();
+        for cpu in 0..self.workload.cpus {
+            // SAFETY: takes plain values.
+            unsafe { ffi::model_set_idle(cpu as u32, true) };
+        }
+        for (task, &(behaviour, is_kernel)) in residents.iter().enumerate() {
+            self.start_resident(task, behaviour, is_kernel);
+        }
+        if let Some(task) = loader {
+            init_task(task, false);
+            with(|s| s.tasks[task].promise.is_outside = true);
+        }
+        if let Some(kind) = self.workload.real_time {
+            higher::add(kind);
+        }
+        with(|s| {
+            for cpu in 0..s.cpus.len() {
+                let phase = between(&mut s.random, 0, self.workload.tick_ns);
+                s.after(phase, Event::Tick(cpu));
+            }
+            s.after(1_000_000, Event::Arrival);
+            s.after(CHECK_NS, Event::Check);
+            if self.workload.changes_ns > 0 {
+                s.after(self.workload.changes_ns, Event::Change);
+            }
+        });
+    }
+
+    /// A resident is there, and wakes up soon if it does so by itself.
+    fn start_resident(&self, task: TaskId, behaviour: Behaviour, is_kernel: bool) {
+        if with(|s| s.tasks[task].place == Place::Dead) {
+            return;
+        }
+        let (is_forked, starts) = behaviour.begins();
+        init_task(task, is_forked);
+        with(|s| {
+            let delay = between(s.own_random(task), 0, 5_000_000);
+            s.tasks[task].life.is_new = is_forked;
+            s.tasks[task].promise.is_outside = is_kernel || !is_forked;
+            s.tasks[task].promise.is_kernel = is_kernel;
+            if starts {
+                s.after(delay, Event::Wake(task));
+            }
+        });
+    }
+
+    /// Makes a task; with random numbers of its own, or with those of arrivals.
+    fn add_task(
+        &mut self,
+        behaviour: Behaviour,
+        is_kernel_thread: bool,
+        mut own: Option<ChaCha8Rng>,
+    ) -> TaskId {
+        with(|s| {
+            let random = own.as_mut().unwrap_or(&mut self.arrivals);
+            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
+            if is_kernel_thread {
+                // SAFETY: the task is new.
+                unsafe { *fields.flags |= KERNEL_THREAD };
+            }
+            let cpu = between(random, 0, s.cpus.len() as u64 - 1) as usize;
+            if between(random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
+                // SAFETY: the mask has a bit for each CPU.
+                unsafe {
+                    (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
+                    *fields.cpus.add(cpu / 64) = 1 << (cpu % 64);
+                    *fields.nr_cpus = 1;
+                }
+            }
+            push_task(s, fields, behaviour, cpu, own)
+        })
+    }
+
+    /// The loader, if the seed has one. Its random numbers are its own.
+    fn loader_plan(&self) -> Option<(Plan, ChaCha8Rng)> {
+        if self.workload.groups.is_steady {
+            return None;
+        }
+        let mut random = stream(self.seed, LOADER_STREAM);
+        let plan = Plan::draw(&mut random, self.workload.policy, self.workload.slice_ns)?;
+        Some((self.limits.apply_to_loader(plan)?, random))
+    }
+
+    /// Starts the loader, in the root.
+    fn start_loader(&mut self, (plan, random): (Plan, ChaCha8Rng)) -> TaskId {
+        let placement = stream(self.seed, LOADER_STREAM + 1);
+        with(|s| s.groups.birthplace = Some(ROOT));
+        let task = self.add_task(Behaviour::Loader, false, Some(placement));
+        loader::start(task, FIRST_PID + task as i32, plan, random);
+        task
+    }
+
+    /// A process is forked.
+    pub(super) fn arrive(&mut self) {
+        let since_load = with(|s| s.now - s.booted_at);
+        let delay = self.workload.next_arrival(&mut self.arrivals, since_load);
+        let cpu = between(&mut self.arrivals, 0, self.workload.cpus as u64 - 1) as usize;
+        let behaviour = self.workload.function(&mut self.arrivals);
+        with(|s| {
+            s.here = cpu;
+            s.after(delay, Event::Arrival);
+        });
+        self.arrived += 1;
+        if !self.limits.has_function(self.arrived - 1) {
+            // Its other random numbers are drawn as well, or later functions would change.
+            between(&mut self.arrivals, 0, 1);
+            between(&mut self.arrivals, 0, 1);
+            return;
+        }
+        self.fork(behaviour, cpu);
+    }
+
+    /// A hog is forked in a group.
+    pub(super) fn born(&mut self, group: GroupId) {
+        let last = self.workload.cpus as u64 - 1;
+        let cpu = with(|s| {
+            s.groups.birthplace = Some(group);
+            s.here = between(&mut s.random, 0, last) as usize;
+            s.here
+        });
+        self.fork(Behaviour::Hog, cpu);
+    }
+
+    fn fork(&mut self, behaviour: Behaviour, cpu: usize) {
+        let task = self.add_task(behaviour, false, None);
+        loader::name_function(task, behaviour);
+        with(|s| s.tell(Entry::Arrives(task)));
+        init_task(task, true);
+        with(|s| {
+            s.tasks[task].life.is_unborn = true;
+            life::plan(s, task);
+        });
+        wake_up(cpu, task, true);
+    }
+}

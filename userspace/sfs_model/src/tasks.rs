@@ -1,0 +1,116 @@
+//! New tasks.
+
+use crate::ffi::{self, Fields, TaskStruct};
+use crate::groups;
+use crate::life::{self, Life};
+use crate::loader;
+use crate::promises::Promise;
+use crate::state::{with, Event, Place, State, Task, TaskId};
+use crate::timeline::Entry;
+use crate::workload::Behaviour;
+use rand_chacha::ChaCha8Rng;
+use std::mem::MaybeUninit;
+
+/// PF_KTHREAD.
+pub const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// The memory of a new task.
+pub fn new_fields(pid: i32, now: u64) -> Fields {
+    let mut fields = MaybeUninit::uninit();
+    // SAFETY: `fields` has room for what is written; it is written unless null comes back.
+    unsafe {
+        let task: *mut TaskStruct = ffi::model_new_task(pid, now, fields.as_mut_ptr());
+        assert!(!task.is_null(), "no memory for a task");
+        fields.assume_init()
+    }
+}
+
+/// A new task, which has not run yet, on `cpu`; with random numbers of its own, or without.
+pub fn push_task(
+    s: &mut State,
+    fields: Fields,
+    behaviour: Behaviour,
+    cpu: usize,
+    random: Option<ChaCha8Rng>,
+) -> TaskId {
+    let id = s.tasks.len();
+    s.tasks.push(Task {
+        fields,
+        place: Place::Asleep,
+        cpu,
+        queued_as: 0,
+        key: (0, 0),
+        left_ns: 0,
+        stops: false,
+        waits_since: None,
+        allowed_since: s.now,
+        direct: None,
+        behaviour,
+        promise: Promise::default(),
+        life: Life::default(),
+        random: random.map(Box::new),
+        context: None,
+    });
+    s.live.insert(id);
+    // SAFETY: the task's memory lives as long as the machine.
+    let is_kernel_thread = unsafe { *fields.flags } & KERNEL_THREAD != 0;
+    groups::enter(s, id, is_kernel_thread);
+    id
+}
+
+/// scx_init_task() and scx_enable_task().
+pub fn init_task(task: TaskId, fork: bool) {
+    if !fork {
+        groups::post_fork(task);
+    }
+    let pointer = with(|s| s.tasks[task].fields.task);
+    // SAFETY: the task is one of the machine's.
+    let err = unsafe { ffi::model_init_task(pointer, fork) };
+    if err != 0 {
+        return with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
+    }
+    // SAFETY: the same.
+    unsafe { ffi::sfs_enable(pointer) };
+    if fork {
+        groups::post_fork(task);
+    }
+}
+
+/// The idle task: init_idle().
+pub fn swapper(now: u64) -> *mut TaskStruct {
+    let fields = new_fields(0, now);
+    // SAFETY: the task is new.
+    unsafe { *fields.flags |= KERNEL_THREAD };
+    fields.task
+}
+
+/// finish_task_switch(): the task that has left sleeps, or is no more.
+pub fn finish(task: TaskId) {
+    with(|s| {
+        s.tasks[task].stops = false;
+        let ends = s.tasks[task].behaviour.ends();
+        s.tell(if ends {
+            Entry::Ends(task)
+        } else {
+            Entry::Sleeps(task)
+        });
+    });
+    if with(|s| loader::fell_asleep(s, task)) {
+        return;
+    }
+    let sleep = with(|s| {
+        let t = &mut s.tasks[task];
+        let random = t.random.as_deref_mut().unwrap_or(&mut s.random);
+        t.behaviour.sleep(random)
+    });
+    match sleep {
+        Some(_) if with(|s| life::awaits_mail(s.tasks[task].behaviour)) => {}
+        Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
+        None => {
+            let pointer = with(|s| s.tasks[task].fields.task);
+            // SAFETY: the task is one of the machine's.
+            unsafe { ffi::model_exit_task(pointer) };
+            with(|s| s.forget(task));
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Runs mutants of the kernel half in the model, and keeps each result in a file, so that an
+//! interrupted campaign goes on with the same command.
+//!
+//! A mutant is killed if a run that is clean with the unchanged kernel half has a finding, crashes,
+//! or takes ten times as long. It survives if no run does.
+
+use crate::coverage::{self, Files, Tools};
+use crate::model::Model;
+use crate::mutate::{mutants, Mutant};
+use crate::report::{progress, say};
+use crate::runs::{self, Ending, Run, Setting};
+use crate::{llvm, rules};
+use anyhow::{bail, ensure, Context, Result};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tempfile::TempDir;
+
+/// Mutants whose library is the same as the unchanged one are no mutants: clang has to see that.
+const FLAGS: [&str; 2] = ["-O2", "-g0"];
+/// Runs at the beginning, which most mutants do not survive.
+const FIRST: u64 = 20;
+/// Their length, ms.
+const FIRST_MS: u64 = 50;
+/// Runs at the end that are long enough for the longest permitted wait (11 s).
+const LAST: usize = 6;
+/// Only seeds with fewer events in 500 ms run so long.
+const LAST_EVENTS: u64 = 4_000;
+/// CPU time that any run has, s.
+const LEAST_S: u64 = 3;
+
+/// The result of a mutant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "lowercase")]
+pub enum Verdict {
+    /// It does not compile.
+    Uncompilable,
+    /// It compiles to the same code.
+    Same,
+    /// No run reaches its place. It was not run.
+    Unreached,
+    /// A run found it out.
+    Killed {
+        /// The run.
+        by: String,
+        /// What happened.
+        how: String,
+    },
+    /// No run did.
+    Survived {
+        /// Runs that took another course.
+        changed: usize,
+        /// Runs that reach its place.
+        runs: usize,
+    },
+}
+
+impl Verdict {
+    /// Returns whether it is a mutant that counts.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !matches!(self, Self::Uncompilable | Self::Same)
+    }
+}
+
+/// A mutant with its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The mutant.
+    pub mutant: Mutant,
+    /// What has changed, on one line.
+    pub text: String,
+    /// The result.
+    pub result: Verdict,
+}
+
+/// What a campaign is to do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Mutants that count.
+    pub mutants: usize,
+    /// The only file with mutants; `None`: all files.
+    pub file: Option<String>,
+    /// The seed of the sample.
+    pub sample: u64,
+    /// Seeds that each mutant runs.
+    pub seeds: u64,
+}
+
+/// A run that is clean with the unchanged kernel half.
+#[derive(Debug, Clone)]
+struct Clean {
+    run: Run,
+    digest: String,
+    cpu_s: u64,
+}
+
+/// Mutants in the order of the sample.
+#[must_use]
+pub fn sample(mut all: Vec<Mutant>, seed: u64) -> Vec<Mutant> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for n in (1..all.len()).rev() {
+        all.swap(n, (random.next_u64() % (n as u64 + 1)) as usize);
+    }
+    all
+}
+
+/// All mutants of these files.
+#[must_use]
+pub fn all_mutants(files: &[(String, String)]) -> Vec<Mutant> {
+    let taken = files.iter().filter(|(name, _)| rules::takes_file(name));
+    taken.flat_map(|(name, text)| mutants(name, text)).collect()
+}
+
+/// A campaign.
+#[derive(Debug)]
+pub struct Campaign<'a> {
+    model: &'a Model,
+    files: Vec<(String, String)>,
+    seeds: u64,
+    results: PathBuf,
+    /// Made for the first mutant without a result.
+    trial: Option<Trial<'a>>,
+}
+
+impl<'a> Campaign<'a> {
+    /// Results are kept in a folder in `cache`, whose name is that of the sources, the compiler
+    /// and the seeds.
+    ///
+    /// # Errors
+    /// If files cannot be read or written.
+    pub fn new(model: &'a Model, plan: &Plan, cache: &Path) -> Result<Self> {
+        let files = model.files()?;
+        let results = cache.join(key(model, &files, plan.seeds)?);
+        fs::create_dir_all(&results)
+            .with_context(|| format!("cannot make {}", results.display()))?;
+        Ok(Self {
+            model,
+            files,
+            seeds: plan.seeds,
+            results,
+            trial: None,
+        })
+    }
+
+    /// The folder with the results.
+    #[must_use]
+    pub fn results(&self) -> &Path {
+        &self.results
+    }
+
+    /// The results of the plan: those that are kept, and new ones.
+    ///
+    /// # Errors
+    /// If the kernel half does not compile without a mutation, a program cannot be run, or a file
+    /// cannot be written.
+    pub fn run(&mut self, plan: &Plan) -> Result<Vec<Tried>> {
+        let is_in_plan = |name: &str| plan.file.as_deref().is_none_or(|file| file == name);
+        let files: Vec<_> = self
+            .files
+            .iter()
+            .filter(|(name, _)| is_in_plan(name))
+            .cloned()
+            .collect();
+        if let Some(file) = plan.file.as_deref().filter(|_| files.is_empty()) {
+            bail!("the kernel half has no file {file}");
+        }
+        let (mut tried, mut count) = (Vec::new(), 0);
+        for mutant in sample(all_mutants(&files), plan.sample) {
+            if count == plan.mutants {
+                break;
+            }
+            let one = self.result_of(mutant)?;
+            count += usize::from(one.result.counts());
+            progress(&format!("{count} of {} mutants", plan.mutants));
+            tried.push(one);
+        }
+        Ok(tried)
+    }
+
+    fn result_of(&mut self, mutant: Mutant) -> Result<Tried> {
+        let path = self.results.join(format!("{}.json", mutant.id()));
+        let kept = fs::read_to_string(&path).ok();
+        let kept = kept.and_then(|text| serde_json::from_str::<Tried>(&text).ok());
+        if let Some(kept) = kept.filter(|kept| kept.mutant == mutant) {
+            return Ok(kept);
+        }
+        if self.trial.is_none() {
+            self.trial = Some(Trial::new(self.model, &self.files, self.seeds)?);
+        }
+        let trial = self.trial.as_ref().expect("it was made");
+        let tried = Tried {
+            text: mutant.describe(&trial.files[&mutant.file]),
+            result: trial.try_out(&mutant)?,
+            mutant,
+        };
+        let text = serde_json::to_string_pretty(&tried)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(tried)
+    }
+}
+
+/// Tries mutants out: has a copy of the sources, and runs of the unchanged kernel half to compare
+/// with.
+#[derive(Debug)]
+struct Trial<'a> {
+    model: &'a Model,
+    files: BTreeMap<String, String>,
+    scratch: TempDir,
+    clean: Vec<Clean>,
+    /// What each clean run reaches; `None` without LLVM's tools.
+    reached: Option<Vec<Files>>,
+}
+
+impl<'a> Trial<'a> {
+    /// Runs the unchanged kernel half.
+    fn new(model: &'a Model, files: &[(String, String)], seeds: u64) -> Result<Self> {
+        let mut trial = Self {
+            model,
+            files: files.iter().cloned().collect(),
+            scratch: model.scratch()?,
+            clean: Vec::new(),
+            reached: None,
+        };
+        trial.copy()?;
+        trial.run_clean(seeds)?;
+        trial.reached = trial.measure()?;
+        Ok(trial)
+    }
+
+    fn half(&self) -> PathBuf {
+        self.scratch.path().join("half")
+    }
+
+    fn copy(&self) -> Result<()> {
+        fs::create_dir_all(self.half())?;
+        for (name, text) in &self.files {
+            fs::write(self.half().join(name), text)?;
+        }
+        Ok(())
+    }
+
+    /// Compiles the copy. Returns whether it compiles.
+    fn compile(&self, to: &str) -> Result<bool> {
+        let to = self.scratch.path().join(to);
+        let said = self.model.compile(&self.half(), &FLAGS, &to)?;
+        Ok(said.is_none())
+    }
+
+    fn run_clean(&mut self, seeds: u64) -> Result<()> {
+        self.model
+            .compile_all(&FLAGS, &self.scratch.path().join("clean"))?;
+        ensure!(self.compile("clean")?, "the copy does not compile");
+        let first = (1..=seeds.min(FIRST)).map(|seed| Run { seed, ms: FIRST_MS });
+        let mut last = Vec::new();
+        for run in first.chain(runs::seeds(seeds)) {
+            let events = self.add_clean(run)?;
+            if run.ms > FIRST_MS && events < LAST_EVENTS && last.len() < LAST {
+                last.push(Run {
+                    ms: runs::LONG_MS,
+                    ..run
+                });
+            }
+        }
+        for run in last {
+            self.add_clean(run)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of events.
+    fn add_clean(&mut self, run: Run) -> Result<u64> {
+        let began = Instant::now();
+        let library = self.scratch.path().join("clean");
+        let done = runs::run(&self.model.program, &library, run, &Setting::default())?;
+        progress(&format!("unchanged: {run}"));
+        if done.ending == Ending::Clean {
+            self.clean.push(Clean {
+                run,
+                digest: done.digest,
+                cpu_s: LEAST_S + 10 * began.elapsed().as_secs_f64().ceil() as u64,
+            });
+        } else {
+            progress(&format!("left out, not clean without a mutation: {run}"));
+        }
+        Ok(done.events)
+    }
+
+    fn measure(&self) -> Result<Option<Vec<Files>>> {
+        let tools = match Tools::find(self.model.clang()) {
+            Ok(tools) => tools,
+            Err(why) => {
+                say(&format!(
+                    "mutants that no run reaches are run as well: {why}"
+                ));
+                return Ok(None);
+            }
+        };
+        let variant = coverage::compile(self.model)?;
+        let of =
+            |clean: &Clean| coverage::reached(self.model, &tools, variant.path(), &[clean.run]);
+        let all: Result<Vec<_>> = self.clean.iter().map(of).collect();
+        Ok(Some(all?))
+    }
+
+    fn try_out(&self, mutant: &Mutant) -> Result<Verdict> {
+        let original = &self.files[&mutant.file];
+        let file = self.half().join(&mutant.file);
+        fs::write(&file, mutant.apply(original))?;
+        let compiles = self.compile("mutant");
+        fs::write(&file, original)?;
+        if !compiles? {
+            return Ok(Verdict::Uncompilable);
+        }
+        let library = |name| self.scratch.path().join(name).join(crate::model::LIBRARY);
+        if fs::read(library("mutant"))? == fs::read(library("clean"))? {
+            return Ok(Verdict::Same);
+        }
+        let clean = self.reaching(mutant);
+        if clean.is_empty() {
+            return Ok(Verdict::Unreached);
+        }
+        self.runs_of(&self.scratch.path().join("mutant"), &clean)
+    }
+
+    /// The runs that reach the mutant's line. The others cannot differ.
+    fn reaching(&self, mutant: &Mutant) -> Vec<&Clean> {
+        let Some(reached) = &self.reached else {
+            return self.clean.iter().collect();
+        };
+        let reaches = |files: &Files| {
+            let file = files.get(&mutant.file);
+            // Constants are in lines without code.
+            file.and_then(|file| file.lines.get(&mutant.line)) != Some(&0)
+        };
+        let both = self.clean.iter().zip(reached);
+        let both = both.filter(|(_, files)| reaches(files));
+        both.map(|(clean, _)| clean).collect()
+    }
+
+    fn runs_of(&self, library: &Path, all: &[&Clean]) -> Result<Verdict> {
+        let mut changed = 0;
+        for clean in all {
+            let setting = Setting {
+                cpu_s: Some(clean.cpu_s),
+                ..Setting::default()
+            };
+            let done = runs::run(&self.model.program, library, clean.run, &setting)?;
+            let how = match done.ending {
+                Ending::Clean => {
+                    changed += usize::from(done.digest != clean.digest);
+                    continue;
+                }
+                Ending::Finding(text) => format!("finding: {text}"),
+                Ending::Crash(text) => format!("crash: {text}"),
+                Ending::TimeOut => format!("time-out: more than {} s", clean.cpu_s),
+            };
+            let by = clean.run.to_string();
+            return Ok(Verdict::Killed { by, how });
+        }
+        let runs = all.len();
+        Ok(Verdict::Survived { changed, runs })
+    }
+}
+
+/// The name of the results of these sources: of the kernel half and of the model.
+fn key(model: &Model, files: &[(String, String)], seeds: u64) -> Result<String> {
+    let mut hash = Sha256::new();
+    for (name, text) in files {
+        hash.update(format!("{name} {}\n{text}", text.len()));
+    }
+    let mut paths = vec![model.sources().join("build.rs")];
+    for folder in ["src", "c"] {
+        collect(&model.sources().join(folder), &mut paths)?;
+    }
+    paths.sort();
+    for path in paths {
+        hash.update(path.to_string_lossy().as_bytes());
+        hash.update(fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    hash.update(format!("clang {} {FLAGS:?}", llvm::major(model.clang())));
+    let digest = hash.finalize();
+    let hex: String = digest[..6]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok(format!("{hex}-{seeds}"))
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Vec<Mutant> {
+        let text = "static void f(void) { a = b < 1; c = d + 3; e(5); }";
+        let of = |name: &str| (name.to_owned(), text.to_owned());
+        all_mutants(&[of("a.h"), of("counters.h"), of("readme")])
+    }
+
+    #[test]
+    fn only_files_with_policy_have_mutants() {
+        let all = some();
+        assert_eq!(all.len(), 8);
+        assert!(all.iter().all(|mutant| mutant.file == "a.h"));
+    }
+
+    #[test]
+    fn a_sample_is_a_permutation_that_repeats() {
+        let names = |seed| -> Vec<String> { sample(some(), seed).iter().map(Mutant::id).collect() };
+        assert_eq!(names(1), names(1));
+        assert_ne!(names(1), names(2));
+        let (mut one, mut other) = (names(1), names(2));
+        one.sort();
+        other.sort();
+        assert_eq!(one, other);
+    }
+
+    #[test]
+    fn results_are_kept_as_text() {
+        let tried = Tried {
+            mutant: some().remove(0),
+            text: "a → b".to_owned(),
+            result: Verdict::Survived {
+                changed: 1,
+                runs: 2,
+            },
+        };
+        let text = serde_json::to_string(&tried).expect("it is plain");
+        assert!(text.contains("\"result\":\"survived\""), "{text}");
+        assert_eq!(
+            serde_json::from_str::<Tried>(&text).expect("it is plain"),
+            tried
+        );
+    }
+}
