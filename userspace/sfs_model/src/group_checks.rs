@@ -14,10 +14,6 @@ const PARKED: u64 = 0x1000_0000_0000_0000;
 /// A group that has quota again goes on after so long, ns of CLOCK_MONOTONIC: the timer looks
 /// at it every 5 ms, and pauses for a ms, and for one more for each 128 groups.
 const RELEASE_NS: u64 = 7 * MS;
-/// The kernel half's timer starts anew with each limit that is set (set_limit()): while limits are
-/// set more often than every 5 ms, no group that has quota again goes on. Until that is mended, the
-/// time counts from the last limit.
-const LIMITS_PUT_THE_TIMER_OFF: bool = true;
 /// From the end of a task's turn by the tick until it has left its CPU, ns.
 const SWITCH_NS: u64 = 50_000;
 
@@ -199,12 +195,7 @@ fn check_frozen(s: &mut State, group: GroupId) {
         Some(account) => account.has_quota_since,
         None => Some(found.limited_at),
     };
-    let put_off = if LIMITS_PUT_THE_TIMER_OFF {
-        s.groups.any_limited_at
-    } else {
-        0
-    };
-    let waited = since.map_or(0, |since| now.saturating_sub(since.max(put_off)));
+    let waited = since.map_or(0, |since| now.saturating_sub(since));
     if waited > RELEASE_NS + pauses * MS {
         let stage: Stage = found.stage;
         s.finding(format!(

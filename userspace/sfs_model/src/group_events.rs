@@ -203,9 +203,6 @@ fn online(group: GroupId) {
         }
         let now = s.monotonic();
         s.groups.set_account(group, now);
-        if settings.quota_us != NO_LIMIT {
-            s.groups.any_limited_at = now;
-        }
     });
 }
 
@@ -382,7 +379,6 @@ fn set_limit() {
     with(|s| {
         let now = s.monotonic();
         s.groups.set_account(group, now);
-        s.groups.any_limited_at = now;
         note_unaware(s, group);
     });
 }

@@ -97,8 +97,6 @@ pub struct Groups {
     pub members: Vec<Member>,
     /// Groups with an account.
     pub limited: usize,
-    /// When the kernel half was told of a limit last, ns of CLOCK_MONOTONIC.
-    pub any_limited_at: u64,
     /// cgroup_mutex is held, while this task moves.
     pub moving: Option<TaskId>,
     /// Moves that wait for it.
