@@ -583,7 +583,8 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 struct release {
 	u64 dsq;
 	u64 vtime;    /* its place there, if `ordered` */
-	u64 slice_ns; /* 0: it stays parked, in `dsq` of another group */
+	u64 slice_ns;
+	bool stays;   /* parked, in `dsq` of another group */
 	bool ordered; /* by `vtime`, not by arrival */
 	s32 pinned;   /* the one CPU that may run it, or -1 */
 };
@@ -595,7 +596,6 @@ static void release_to_turn(struct task_struct *p, struct task_ctx *tctx, struct
 	if (tctx->turn == TURN_FILTER) {
 		to->dsq = filter_queue_for(p, to->pinned);
 	} else if (tctx->turn == TURN_RANKED && inv) {
-		update_rank(tctx, inv);
 		save_vtime(p, tctx);
 		to->dsq = to->pinned < 0 ? DSQ_RANKED : DSQ_RANKED_CPU(to->pinned);
 		to->vtime = tctx->queue_key;
@@ -615,6 +615,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 
 	if (other) {
 		to->dsq = DSQ_PARKED(other);
+		to->stays = true;
 		return;
 	}
 	to->pinned = pinned_cpu(p);
@@ -627,6 +628,8 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	tctx->queued_at = now;
 	tctx->waits_since = now;
 	note_starving(p, tctx, now);
+	if (tctx->turn == TURN_RANKED && inv)
+		update_rank(tctx, inv); /* before its slice is used */
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
 	note_waiting(tctx, to->dsq); /* if the move fails, until it runs */
@@ -654,7 +657,7 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 
 	if (!plan_release_once(p, &to, now))
 		return;
-	if (!to.slice_ns) {
+	if (to.stays) {
 		scx_bpf_dsq_move(it, p, to.dsq, 0);
 		return;
 	}
