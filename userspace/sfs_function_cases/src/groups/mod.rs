@@ -75,6 +75,11 @@ pub const CASES: &[Case] = &[
         run: throttled::lifted_quota_lets_go,
     },
     Case {
+        name: "quota_outlasts_the_first_ranks",
+        about: "tasks that wait for quota when ranks come into force continue by rank",
+        run: throttled::quota_outlasts_the_first_ranks,
+    },
+    Case {
         name: "quota_does_not_prolong_overload",
         about: "functions with credit that wait for quota do not count as demand on FILTER",
         run: throttled::quota_does_not_prolong_overload,

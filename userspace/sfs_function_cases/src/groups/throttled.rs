@@ -9,9 +9,9 @@ use anyhow::{ensure, Context, Result};
 use sfs_testbed::case::Bench;
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
 use sfs_testbed::clock::{burn, ms, now, since, sleep, wait_for_grace_period};
-use sfs_testbed::process::{wait_for_all, Process};
+use sfs_testbed::process::{fork_every, wait_for_all, Process};
 
-use super::shares::{hogs_in, load_with_quotas, ALL_FAIR};
+use super::shares::{expect_share, hogs_in, load_with_quotas, used_in, ALL_FAIR};
 use crate::overload::overload;
 
 pub(super) fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {
@@ -42,6 +42,28 @@ pub(super) fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {
         "it does not run without the quota"
     );
     drop(hogs);
+    scheduler.finish()
+}
+
+/// Such tasks have no ranked slice yet. The kernel ejects a scheduler that puts them, in order of
+/// arrival, into the queue that is ordered by rank.
+pub(super) fn quota_outlasts_the_first_ranks(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let options = "--policy learned --slice-us 20000 --no-overload";
+    let scheduler = load_with_quotas(bench, options)?;
+    let groups = (0..8).map(|number| {
+        let group = Cgroup::new(&format!("limited{number}"))?;
+        group.set("cpu.max", "10000 100000")?;
+        Ok((hogs_in(&group, 4)?, group))
+    });
+    let groups = groups.collect::<Result<Vec<_>>>()?;
+    // Work that waits by rank as soon as there are ranks.
+    let hogs = bench.each_cpu(|_| Process::hog())?;
+    fork_every(ms(4), 150)?;
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    let used = used_in(&groups[0].1, ms(1500))?;
+    expect_share(bench, "a group with a tenth", used, ms(1500), 10.0, 3.0)?;
+    drop((hogs, groups));
     scheduler.finish()
 }
 
