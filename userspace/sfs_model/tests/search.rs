@@ -170,7 +170,7 @@ fn a_finding_is_made_small() {
     let told = text(&output);
     assert!(output.status.success() && is_found(&told), "{told}");
     assert!(
-        told.contains(" wakes up") && told.contains(" waits in "),
+        told.contains(" runs ") && told.contains(" waits in "),
         "{told}"
     );
     // The command that it prints shows the same.
