@@ -582,7 +582,7 @@ static bool filter_keeps_cpu(const struct task_ctx *tctx, const struct invocatio
 /* Where a task goes when its group has quota again. */
 struct release {
 	u64 dsq;
-	u64 vtime;    /* its place there, if `ordered` */
+	u64 vtime; /* its place there, if `ordered` */
 	u64 slice_ns;
 	bool stays;   /* parked, in `dsq` of another group */
 	bool ordered; /* by `vtime`, not by arrival */
