@@ -2,6 +2,8 @@
 //! the simulation. Initial values of the kernel half are also in its `intf.h`, which this crate
 //! does not use; `sfs_bpf/tests/constants.rs` compares the two.
 
+use core::time::Duration;
+
 pub use crate::iat::DEFAULT_WINDOW as WINDOW;
 pub use crate::learn::DEFAULT_FUNCTIONS as FUNCTIONS;
 
@@ -25,6 +27,12 @@ pub const AGEING: f64 = 3.0;
 /// Number of completions between two refreshes of the rank tables. Refreshing more often is no
 /// better (docs/policy.md).
 pub const REFRESH: u32 = 100;
+
+/// Number of functions whose tables are made in one go. This takes milliseconds.
+pub const REFRESH_AT_A_TIME: usize = 500;
+
+/// Longest time that completions wait until the loader learns from them.
+pub const LEARN_AFTER: Duration = Duration::from_secs(1);
 
 /// Maximum number of different rank tables, including the default table.
 pub const TABLES: u16 = 512;

@@ -17,6 +17,7 @@ use libbpf_rs::{OpenObject, RingBuffer};
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use scx_utils::{ScxExitKind, UserExitInfo};
+use sfs_policy::defaults::LEARN_AFTER;
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, warn};
 
@@ -41,9 +42,6 @@ use sfs_cgroups::quota::{self, QuotaWatch};
 use sfs_cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use sfs_listener::{Clock, HintListener};
 use sfs_statistics::{RunInfo, StatsBridge};
-
-/// Longest time that completions wait until the loader learns from them.
-const LEARN_AFTER: Duration = Duration::from_secs(1);
 
 /// The loader while its scheduler is loaded.
 pub struct Control<'object> {

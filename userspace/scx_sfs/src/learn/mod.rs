@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use sfs_bpf::kernel::Ranking;
-use sfs_policy::defaults::REFRESH;
+use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
 use sfs_policy::learn::{Change, LearnConfig, Learner};
 use tracing::{info, warn};
 
@@ -20,9 +20,6 @@ use pace::Pace;
 pub use save::write_whole;
 use save::Saver;
 use sfs_bpf::bpf_intf::sfs_completion;
-
-/// Number of functions whose tables are made in one go. This takes milliseconds.
-const AT_A_TIME: usize = 500;
 
 /// Interval at which changed state is saved, besides at the end. It is a time and not a number
 /// of completions, so that no workload can control how much is written.
@@ -76,13 +73,9 @@ impl Learning {
     /// learned for the next start.
     pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
-            let learn = match (one.killed != 0, one.counted != 0) {
-                (false, true) => Learner::on_completion,
-                (false, false) => Learner::on_uncounted_completion,
-                (true, true) => Learner::on_kill,
-                (true, false) => Learner::on_uncounted_kill,
-            };
-            learn(&mut self.learner, one.function, one.service_ns);
+            let (killed, counted) = (one.killed != 0, one.counted != 0);
+            self.learner
+                .on_end(one.function, one.service_ns, killed, counted);
         }
         let count = completions.len() as u32;
         self.since_refresh += count;
@@ -129,7 +122,7 @@ impl Learning {
         let end = Instant::now();
         round.busy += end - begin;
         // Later changes belong to the next round; otherwise this one might never end.
-        round.left = (round.left.saturating_sub(AT_A_TIME)).min(self.learner.pending());
+        round.left = (round.left.saturating_sub(REFRESH_AT_A_TIME)).min(self.learner.pending());
         if round.left > 0 {
             self.round = Some(round);
         } else {
@@ -140,7 +133,7 @@ impl Learning {
 
     fn tell(&mut self, kernel: &mut impl Ranking) -> Result<()> {
         let was_ready = self.learner.is_ready();
-        for change in self.learner.refresh_some(AT_A_TIME) {
+        for change in self.learner.refresh_some(REFRESH_AT_A_TIME) {
             match change {
                 Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
                 Change::DefaultTable(id) => kernel.set_default_table(id),

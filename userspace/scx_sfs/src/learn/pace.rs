@@ -2,14 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Refreshing the tables takes at most one part in this many of one CPU. A refresh with a
-/// hundred functions takes milliseconds, and without this limit there is one for every hundred
-/// completions.
-const REFRESH_SHARE: u32 = 400;
-
-/// Upper bound of the pause between refreshes, since the first one after a start may cover very
-/// many functions.
-const REFRESH_AFTER: Duration = Duration::from_secs(5);
+use sfs_policy::learn::pause_after;
 
 /// Limits how often an expensive operation runs.
 #[derive(Debug, Default)]
@@ -24,7 +17,7 @@ impl Pace {
 
     /// Notes that the operation ended at `end` and took `busy`.
     pub(super) fn done(&mut self, busy: Duration, end: Instant) {
-        self.not_before = Some(end + REFRESH_AFTER.min(REFRESH_SHARE * busy));
+        self.not_before = Some(end + pause_after(busy));
     }
 }
 

@@ -3,15 +3,10 @@
 
 use super::ffi::Completion;
 use super::plan::Learns;
-use sfs_policy::defaults::REFRESH;
-use sfs_policy::learn::{Change, LearnConfig, Learner};
+use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
+use sfs_policy::learn::{pause_after, Change, LearnConfig, Learner};
+use std::time::Duration;
 
-/// `AT_A_TIME` there: functions whose tables are computed without another look at events.
-const AT_A_TIME: usize = 500;
-/// `REFRESH_SHARE` there: refreshing takes one part in this many of a CPU.
-const REFRESH_SHARE: u64 = 400;
-/// `REFRESH_AFTER` there, ns.
-const REFRESH_AFTER_NS: u64 = 5_000_000_000;
 /// CPU time that computing the tables of some functions takes, ns.
 pub const REFRESH_NS: u64 = 50_000;
 /// Names of functions that a restored state knows.
@@ -62,13 +57,9 @@ impl Learning {
     /// told; `None`: the kernel has refused it, and functions are ranked no more.
     pub fn take(&mut self, completions: &[Completion], now: u64) -> Option<Vec<Change>> {
         for one in completions {
-            let learn = match (one.killed != 0, one.counted != 0) {
-                (false, true) => Learner::on_completion,
-                (false, false) => Learner::on_uncounted_completion,
-                (true, true) => Learner::on_kill,
-                (true, false) => Learner::on_uncounted_kill,
-            };
-            learn(&mut self.learner, one.function, one.service_ns);
+            let (killed, counted) = (one.killed != 0, one.counted != 0);
+            self.learner
+                .on_end(one.function, one.service_ns, killed, counted);
         }
         self.since_refresh += completions.len() as u32;
         let is_due = self.since_refresh >= REFRESH && now >= self.not_before;
@@ -90,13 +81,15 @@ impl Learning {
             self.since_refresh = 0;
             (usize::MAX, 0)
         });
-        let changes = self.learner.refresh_some(AT_A_TIME);
+        let changes = self.learner.refresh_some(REFRESH_AT_A_TIME);
         let busy = busy + REFRESH_NS;
-        let left = left.saturating_sub(AT_A_TIME).min(self.learner.pending());
+        let left = left
+            .saturating_sub(REFRESH_AT_A_TIME)
+            .min(self.learner.pending());
         if left > 0 {
             self.round = Some((left, busy));
         } else {
-            self.not_before = now + REFRESH_AFTER_NS.min(REFRESH_SHARE * busy);
+            self.not_before = now + pause_after(Duration::from_nanos(busy)).as_nanos() as u64;
         }
         changes
     }

@@ -23,8 +23,6 @@ use sfs_policy::{defaults, Config, Controller, Mode};
 use std::collections::VecDeque;
 use std::ffi::{c_void, CString};
 
-/// `LEARN_AFTER` of the loader: completions wait for so long at most, ns.
-const LEARN_AFTER_NS: u64 = 1_000_000_000;
 /// Bytes of the kernel half's ring buffers: events, completions.
 const RINGS: [usize; 2] = [64 * 1024, 256 * 1024];
 /// The interrupt that wakes up the reader of a ring buffer comes so much later, ns.
@@ -386,7 +384,7 @@ impl Loader {
     /// `Control::learn_in()`, ns.
     fn learn_in(&self, now: u64) -> Option<u64> {
         let learning = self.learning.as_ref()?;
-        let left = (self.taken_at + LEARN_AFTER_NS).saturating_sub(now);
+        let left = (self.taken_at + defaults::LEARN_AFTER.as_nanos() as u64).saturating_sub(now);
         Some(if learning.has_more() { 0 } else { left })
     }
 

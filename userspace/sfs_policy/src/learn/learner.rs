@@ -119,6 +119,19 @@ impl Learner {
         }
     }
 
+    /// Notes that an invocation of `function` ended after `service_ns` of CPU time: it completed
+    /// or was `killed`, and its tenant has contributed its share to the estimate for unknown
+    /// functions already unless it is `counted`.
+    pub fn on_end(&mut self, function: u64, service_ns: u64, killed: bool, counted: bool) {
+        let learn = match (killed, counted) {
+            (false, true) => Self::on_completion,
+            (false, false) => Self::on_uncounted_completion,
+            (true, true) => Self::on_kill,
+            (true, false) => Self::on_uncounted_kill,
+        };
+        learn(self, function, service_ns);
+    }
+
     /// Notes that an invocation of `function` completed after `service_ns` of CPU time.
     pub fn on_completion(&mut self, function: u64, service_ns: u64) {
         self.overall.add(service_ns, MAX_WINDOW);

@@ -27,11 +27,13 @@ pub mod buckets;
 mod functions;
 pub mod histogram;
 mod learner;
+mod pace;
 pub mod rank;
 pub mod state;
 mod table;
 
 pub use learner::{Change, Known, LearnConfig, Learner, Snapshot, DEFAULT_FUNCTIONS};
+pub use pace::pause_after;
 pub use rank::Aim;
 pub use state::StateError;
 pub use table::Table;
