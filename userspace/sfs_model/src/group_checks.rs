@@ -1,10 +1,10 @@
 //! Invariants of control groups: the kernel half's counts are those of a recount, a group with a
 //! quota keeps it, and a group that has quota again does not stay frozen.
 
-use crate::group_ffi::{self as ffi, GroupState, GroupSums};
-use crate::groups::{member_of, GroupId, Stage, ROOT};
-use crate::quota::Account;
-use crate::state::{with, State};
+use sfs_kernel_model::group_ffi::{self as ffi, GroupState, GroupSums};
+use sfs_kernel_model::groups::{member_of, GroupId, Stage, ROOT};
+use sfs_kernel_model::quota::Account;
+use sfs_kernel_model::state::{with, State};
 use std::collections::BTreeMap;
 
 /// ns in a millisecond.
@@ -53,18 +53,15 @@ pub fn check(tick_ns: u64) {
             check_account(s, group, state, tick_ns);
             check_frozen(s, group);
         }
-        crate::steady::begin(s);
+        sfs_kernel_model::steady::begin(s);
     });
 }
 
 /// Active tasks and groups, and tenants, without races: callbacks do not interleave here.
 fn recount(states: &BTreeMap<u64, GroupState>) {
     let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
-    let tasks: Vec<_> = with(|s| {
-        let live = s.live.iter();
-        live.map(|&task| s.tasks[task].fields.task).collect()
-    });
-    for task in tasks {
+    let live: Vec<_> = with(|s| s.live.iter().copied().collect());
+    for task in live {
         let member = member_of(task);
         let group = sums.entry(member.active_group).or_default();
         group.active += i64::from(member.active_weight);
@@ -186,7 +183,7 @@ fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64
 /// Tasks that wait for quota go on when there is some.
 fn check_frozen(s: &mut State, group: GroupId) {
     let parked = s.queues.get(&(PARKED | (group as u64 + 1)));
-    if parked.is_none_or(crate::dsq::Dsq::is_empty) {
+    if parked.is_none_or(sfs_kernel_model::dsq::Dsq::is_empty) {
         return;
     }
     let (now, pauses) = (s.monotonic(), s.groups.limited as u64 / 128);

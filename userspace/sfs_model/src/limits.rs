@@ -2,11 +2,11 @@
 //! finding with fewer CPUs, tasks and kinds of events. What is left draws the random numbers that
 //! it drew before, as far as it has numbers of its own.
 
-use crate::group_load::GroupLoad;
 use crate::loader::plan::Plan;
-use crate::topology;
-use crate::workload::Workload;
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
+use sfs_kernel_model::group_load::GroupLoad;
+use sfs_kernel_model::topology;
+use sfs_kernel_model::workload::Workload;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;

@@ -3,26 +3,26 @@
 mod checks;
 mod starts;
 
-use crate::change::{change, set_cpus, set_weight};
-use crate::ffi::{self, MapInfo, Options};
-use crate::group_events::{self, GroupEvent};
-use crate::group_moves;
-use crate::groups::Groups;
-use crate::higher;
-use crate::life;
 use crate::limits::Limits;
 use crate::loader::{self, Next};
-use crate::maps::Map;
-use crate::promises::Promises;
-use crate::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
-pub use crate::state::Faults;
-use crate::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
-use crate::steady;
-use crate::tasks::swapper;
-use crate::timeline::{picture, words, Entry};
-use crate::workload::{between, exponential, Then, Workload};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use sfs_kernel_model::change::{change, set_cpus, set_weight};
+use sfs_kernel_model::ffi::{self, MapInfo, Options};
+use sfs_kernel_model::group_events::{self, GroupEvent};
+use sfs_kernel_model::group_moves;
+use sfs_kernel_model::groups::Groups;
+use sfs_kernel_model::higher;
+use sfs_kernel_model::life;
+use sfs_kernel_model::maps::Map;
+use sfs_kernel_model::promises::Promises;
+use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
+pub use sfs_kernel_model::state::Faults;
+use sfs_kernel_model::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
+use sfs_kernel_model::steady;
+use sfs_kernel_model::tasks::swapper;
+use sfs_kernel_model::timeline::{picture, words, Entry};
+use sfs_kernel_model::workload::{between, exponential, Then, Workload};
 pub use starts::Settings;
 use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, REAL_TIME_STREAM};
 use std::cmp::Reverse;
@@ -164,7 +164,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         recorded: settings.recorded,
         picture: Vec::new(),
         booted_at: BOOT_NS,
-        loader: None,
+        reader: None,
     });
 }
 
@@ -234,7 +234,7 @@ impl Machine {
                 Event::Change => 8 << 32,
                 Event::RealTime => 9 << 32,
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
-                Event::Loader(_) => 11 << 32,
+                Event::Reader(_) => 11 << 32,
                 Event::Group(_) => 12 << 32,
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
@@ -268,7 +268,7 @@ impl Machine {
             Event::Group(GroupEvent::Born(group)) => self.born(group),
             Event::Group(event) => group_events::happens(event),
             Event::Timer(timer, start) => fire(timer, start),
-            Event::Loader(nudge) => loader::nudged(nudge),
+            Event::Reader(nudge) => loader::nudged(nudge),
             Event::Check => {
                 // Checks of large crowds take long, so they are rarer.
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);

@@ -374,9 +374,9 @@ fn key(model: &Model, files: &[(String, String)], seeds: u64) -> Result<String> 
     for (name, text) in files {
         hash.update(format!("{name} {}\n{text}", text.len()));
     }
-    let mut paths = vec![model.sources().join("build.rs")];
-    for folder in ["src", "c"] {
-        collect(&model.sources().join(folder), &mut paths)?;
+    let mut paths = Vec::new();
+    for source in model.sources() {
+        collect(&source, &mut paths)?;
     }
     paths.sort();
     for path in paths {
@@ -392,16 +392,15 @@ fn key(model: &Model, files: &[(String, String)], seeds: u64) -> Result<String> 
     Ok(format!("{hex}-{seeds}"))
 }
 
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+/// Adds the file `path`, or all files below the folder `path`.
+fn collect(path: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        paths.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
     for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, paths)?;
-        } else {
-            paths.push(path);
-        }
+        collect(&entry?.path(), paths)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Variants of the kernel half in the model (`sfs_model`): compiled to count what is reached
+//! Variants of the kernel half in the model (`sfs_kernel_model`): compiled to count what is reached
 //! ([`coverage`]), with sanitizers ([`sanitize`]), or with one defect each, made on purpose
 //! ([`campaign`]).
 //!

@@ -118,7 +118,7 @@ fn work(options: Options) -> Result<ExitCode> {
     }
 }
 
-/// The compiler of sfs_model's build.
+/// The compiler of sfs_kernel_model's build.
 fn compiler() -> String {
     std::env::var("BPF_CLANG").unwrap_or_else(|_| "clang".to_owned())
 }

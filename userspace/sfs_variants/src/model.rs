@@ -12,6 +12,10 @@ use tempfile::TempDir;
 pub const LIBRARY: &str = "libkernel_half.so";
 /// The folder of the kernel half, from the root of the repository.
 const KERNEL_HALF: &str = "scheds/sfs_bpf";
+/// The crate that compiles the kernel half.
+const KERNEL_MODEL: &str = "userspace/sfs_kernel_model";
+/// The crate of the program.
+const PROGRAM: &str = "userspace/sfs_model";
 
 /// The model.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub struct Model {
     command: Vec<String>,
     /// The folder in which it runs.
     crate_folder: PathBuf,
+    sources: [PathBuf; 2],
 }
 
 impl Model {
@@ -55,7 +60,7 @@ impl Model {
         let status = cargo.status().context("cannot run cargo")?;
         ensure!(status.success(), "cargo cannot build the model: {status}");
         let command = fs::read_to_string(clean.join("command"))
-            .context("sfs_model's build has not written the command that compiles it")?;
+            .context("sfs_kernel_model's build has not written the command that compiles it")?;
         let half = match half {
             Some(half) => fs::canonicalize(half)
                 .with_context(|| format!("there is no folder {}", half.display()))?,
@@ -66,7 +71,8 @@ impl Model {
             folder,
             half,
             command: command.lines().map(str::to_owned).collect(),
-            crate_folder: tree.at("userspace/sfs_model"),
+            crate_folder: tree.at(KERNEL_MODEL),
+            sources: [KERNEL_MODEL, PROGRAM].map(|path| tree.at(path).join("src")),
         })
     }
 
@@ -76,10 +82,11 @@ impl Model {
         &self.command[0]
     }
 
-    /// The folder of the model's sources.
+    /// The files and folders of the model's sources.
     #[must_use]
-    pub fn sources(&self) -> &Path {
-        &self.crate_folder
+    pub fn sources(&self) -> Vec<PathBuf> {
+        let parts = ["build.rs", "c"].map(|part| self.crate_folder.join(part));
+        parts.into_iter().chain(self.sources.clone()).collect()
     }
 
     /// A folder for a variant, which goes with the returned value.
@@ -160,7 +167,8 @@ pub fn commit(tree: &Tree) -> String {
         "--porcelain",
         "--",
         KERNEL_HALF,
-        "userspace/sfs_model",
+        KERNEL_MODEL,
+        PROGRAM,
     ];
     let Some(commit) = git(&["rev-parse", "--short=9", "HEAD"]) else {
         return "an unknown commit".to_owned();

@@ -35,7 +35,7 @@ const VERIFIER: [&str; 11] = [
     "smp_mb",
 ];
 
-/// Constants that the model has as well (`userspace/sfs_model/src`), or that name bits of the
+/// Constants that the model has as well (`userspace/sfs_kernel_model/src`), or that name bits of the
 /// kernel.
 const CONSTANTS: [&str; 4] = [
     "SHARED_SHIFT",

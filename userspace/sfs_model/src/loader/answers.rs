@@ -1,11 +1,11 @@
 //! What the loader does in a step of its work: it reads what the kernel half reports, decides, and
 //! writes what follows.
 
-use super::ffi::{self, Completion, ModeSwitch};
-use super::{checks, Step};
-use crate::program::in_program;
-use crate::state::{with, CpuId, State};
-use crate::timeline::Entry;
+use super::{checks, own, Step};
+use sfs_kernel_model::loader_ffi::{self as ffi, Completion, ModeSwitch};
+use sfs_kernel_model::program::in_program;
+use sfs_kernel_model::state::{with, CpuId, State};
+use sfs_kernel_model::timeline::Entry;
 use sfs_policy::learn::Change;
 use sfs_policy::{Mode, Transition};
 use std::ffi::c_void;
@@ -13,7 +13,7 @@ use std::ffi::c_void;
 /// poll() has returned: `Control::serve()`, `take_events()`.
 pub fn look(s: &mut State) {
     let now = s.now;
-    let loader = s.loader.as_mut().expect("it runs");
+    let loader = own(s);
     loader.is_asked = false;
     if !loader.has_events() && loader.learn_in(now) != Some(0) {
         return;
@@ -39,14 +39,14 @@ pub fn look(s: &mut State) {
 /// `Control::learn()`.
 pub fn learn(s: &mut State, completions: &[Completion]) {
     let since_load = s.now - s.booted_at;
-    let loader = s.loader.as_mut().expect("it runs");
+    let loader = own(s);
     let learning = loader.learning.as_mut().expect("it learns");
     match learning.take(completions, since_load) {
         // SAFETY: writes a number of the kernel half.
         None => unsafe { ffi::model_set_default_table(ffi::NO_TABLE) },
         Some(changes) => changes.into_iter().for_each(|change| hand_over(s, change)),
     }
-    let loader = s.loader.as_mut().expect("it runs");
+    let loader = own(s);
     if loader.is_in_force() && loader.controller.mode() == Mode::FairOnly {
         loader.steps.push_front(Step::Switch(Mode::Filter));
         loader.controller.on_delay(0);
@@ -55,7 +55,7 @@ pub fn learn(s: &mut State, completions: &[Completion]) {
 
 /// The trait `Ranking` of the loader.
 fn hand_over(s: &mut State, change: Change) {
-    let maps = s.loader.as_ref().expect("it runs").maps;
+    let maps = own(s).maps;
     let mut write = |map: *const c_void, key: &[u8], value: &[u8]| {
         let map = s.maps.get_mut(&(map as usize)).expect("the map is there");
         // SAFETY: keys and values have the sizes that the kernel half declares. A function
@@ -98,11 +98,10 @@ pub fn take(s: &mut State, event: ffi::Event) {
 /// `Control::on_arrivals()`, `IatMap::read_to()`.
 fn on_arrivals(s: &mut State, total: u64) {
     let now = s.now;
-    let loader = s.loader.as_mut().expect("it runs");
-    let oldest = total
-        .saturating_sub(ffi::IAT_SLOTS)
-        .max(loader.arrivals_read);
-    let map = &s.maps[&(loader.maps.arrivals as usize)];
+    let loader = own(s);
+    let (map, read) = (loader.maps.arrivals, loader.arrivals_read);
+    let oldest = total.saturating_sub(ffi::IAT_SLOTS).max(read);
+    let map = &s.maps[&(map as usize)];
     let mut arrivals = Vec::new();
     for number in oldest..total {
         let slot = (number % ffi::IAT_SLOTS) as u32;
@@ -110,7 +109,8 @@ fn on_arrivals(s: &mut State, total: u64) {
         let [seq, at] = unsafe { *map.lookup((&raw const slot).cast(), 0).cast::<[u64; 2]>() };
         arrivals.extend((seq == number + 1).then_some(at));
     }
-    loader.arrivals_read = loader.arrivals_read.max(total);
+    let loader = own(s);
+    loader.arrivals_read = read.max(total);
     if let Some(slice_ns) = loader.controller.on_arrivals(&arrivals) {
         loader.set_slice(now, slice_ns);
         s.tell(Entry::Loader(format!("sets S to {} us", slice_ns / 1_000)));
@@ -120,7 +120,7 @@ fn on_arrivals(s: &mut State, total: u64) {
 
 /// `Control::on_delay()`.
 fn on_delay(s: &mut State, event: ffi::Event) {
-    let loader = s.loader.as_mut().expect("it runs");
+    let loader = own(s);
     let is_begun = event.kind == ffi::OVERLOAD_BEGUN;
     let is_dismissed = loader.is_in_force() || {
         let transition = loader.controller.on_delay(event.value);
@@ -152,7 +152,7 @@ pub fn switch(cpu: CpuId, mode: Mode) {
     });
     with(|s| {
         let now = s.now;
-        let loader = s.loader.as_mut().expect("it runs");
+        let loader = own(s);
         loader.told.mode = mode;
         loader.watch.switched_at = now;
         if arg.left != 0 {

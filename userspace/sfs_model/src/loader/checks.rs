@@ -1,9 +1,9 @@
 //! Invariants of the loader and the kernel half together.
 
-use super::ffi::{self, ModeSwitch, Words};
-use super::{Sleep, Step};
-use crate::state::{with, Place, State};
-use crate::timeline::turn_of;
+use super::{of, own, Sleep, Step};
+use sfs_kernel_model::loader_ffi::{self as ffi, ModeSwitch, Words};
+use sfs_kernel_model::state::{with, Place, State};
+use sfs_kernel_model::timeline::turn_of;
 use sfs_policy::Mode;
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ impl Watch {
 
 /// Checks all of them; a CPU's tick comes every `tick_ns`.
 pub fn check(tick_ns: u64) {
-    if with(|s| s.loader.is_none()) {
+    if with(|s| of(s).is_none()) {
         return;
     }
     let words = ffi::words();
@@ -71,12 +71,12 @@ pub fn check(tick_ns: u64) {
 }
 
 fn watch(s: &mut State) -> &mut Watch {
-    &mut s.loader.as_mut().expect("there is a loader").watch
+    &mut own(s).watch
 }
 
 /// The mode and S are what the controller has decided and the loader has written.
 fn words_are_as_told(s: &mut State, words: &Words) {
-    let loader = s.loader.as_ref().expect("there is a loader");
+    let loader = of(s).expect("there is a loader");
     let told = loader.told;
     let expected = (
         u32::from(told.mode == Mode::FairOnly),
@@ -106,7 +106,7 @@ fn words_are_as_told(s: &mut State, words: &Words) {
 
 /// In fair-only mode nothing waits in FILTER, and no overload is reported.
 fn backlog_is_gone(s: &mut State, words: &Words) {
-    let loader = s.loader.as_ref().expect("there is a loader");
+    let loader = of(s).expect("there is a loader");
     let pending = loader.steps.iter().any(|s| matches!(s, Step::Switch(_)));
     if pending || words.mode == 0 {
         return;
@@ -123,7 +123,7 @@ fn backlog_is_gone(s: &mut State, words: &Words) {
 /// Fair-only mode ends soon after the delay is back to normal: check_recovery() reports it once
 /// in `loader_grace_ns`, by the next task that stops or has a tick.
 fn overload_ends(s: &mut State, words: &Words, elapsed: u64, tick_ns: u64) {
-    let loader = s.loader.as_ref().expect("there is a loader");
+    let loader = of(s).expect("there is a loader");
     let sleeps = s.tasks[loader.task].place == Place::Asleep && loader.sleep == Sleep::Poll;
     let is_busy = s.cpus.iter().any(|cpu| cpu.current.is_some());
     let is_calm = words.mode == 1 && words.expected_delay <= words.recover_wait_ns;
@@ -168,7 +168,7 @@ fn late_loader_is_replaced(s: &mut State, words: &Words, elapsed: u64, tick_ns: 
 
 /// Tasks that the kernel half has moved from FILTER to FAIR by itself.
 fn relieved(s: &State) -> u64 {
-    let map = s.loader.as_ref().expect("there is a loader").maps.stats;
+    let map = of(s).expect("there is a loader").maps.stats;
     let (stats, key) = (&s.maps[&(map as usize)], 0_u32);
     let key = (&raw const key).cast();
     // SAFETY: the map has one key, and a value for each CPU.
@@ -180,7 +180,7 @@ fn relieved(s: &State) -> u64 {
 /// the ring buffer is made again after a second.
 fn reports_are_answered(s: &mut State, words: &Words) {
     let now = s.now;
-    let loader = s.loader.as_ref().expect("there is a loader");
+    let loader = of(s).expect("there is a loader");
     let has_answered = loader.sleep == Sleep::Poll
         && s.tasks[loader.task].place == Place::Asleep
         && loader.plan.overload.is_some();
@@ -205,15 +205,10 @@ fn reports_are_answered(s: &mut State, words: &Words) {
 /// In fair-only mode each FILTER turn ends with the next tick.
 fn filter_turns_end(tick_ns: u64) {
     let running: Vec<_> = with(|s| {
-        let is_fair_only = s
-            .loader
-            .as_ref()
-            .is_some_and(|l| l.told.mode == Mode::FairOnly);
+        let is_fair_only = of(s).is_some_and(|l| l.told.mode == Mode::FairOnly);
         let cpus = s.cpus.iter().filter(|_| is_fair_only).enumerate();
         let tasks = cpus.filter_map(|(n, cpu)| Some((n, cpu.turn, cpu.current?)));
-        tasks
-            .map(|(n, turn, task)| (n, turn, s.tasks[task].fields.task))
-            .collect()
+        tasks.collect()
     });
     let filter: Vec<_> = running
         .into_iter()

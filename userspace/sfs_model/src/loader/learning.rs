@@ -1,8 +1,8 @@
 //! What the loader learns, and when it hands it over: `userspace/scx_sfs/src/learn`, without
 //! files. The learning itself is that of `sfs_policy`.
 
-use super::ffi::Completion;
 use super::plan::Learns;
+use sfs_kernel_model::loader_ffi::Completion;
 use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
 use sfs_policy::learn::{pause_after, Change, LearnConfig, Learner};
 use std::time::Duration;

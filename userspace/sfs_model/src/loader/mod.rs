@@ -6,43 +6,26 @@
 
 mod answers;
 pub mod checks;
-pub mod ffi;
 mod learning;
 pub mod plan;
 
-use crate::ringbuf::Ring;
-use crate::sched::wake_up;
-use crate::state::{with, CpuId, Event, Place, State, TaskId};
-use crate::workload::{exponential, Behaviour};
 use checks::Watch;
-use ffi::Completion;
 use learning::{Learning, REFRESH_NS};
 use plan::Plan;
 use rand_chacha::ChaCha8Rng;
+use sfs_kernel_model::loader_ffi::{self as ffi, Completion};
+use sfs_kernel_model::reader::{Nudge, Reader};
+use sfs_kernel_model::ringbuf::Ring;
+use sfs_kernel_model::sched::wake_up;
+use sfs_kernel_model::state::{with, CpuId, Event, Place, State, TaskId};
+use sfs_kernel_model::workload::{exponential, Behaviour};
 use sfs_policy::{defaults, Config, Controller, Mode};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::ffi::{c_void, CString};
 
 /// Bytes of the kernel half's ring buffers: events, completions.
 const RINGS: [usize; 2] = [64 * 1024, 256 * 1024];
-/// The interrupt that wakes up the reader of a ring buffer comes so much later, ns.
-const IRQ_WORK_NS: u64 = 1_000;
-const EAGAIN: i64 = -11;
-
-/// What reaches the loader from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Nudge {
-    /// The interrupt for ring buffer 0 or 1, on a CPU.
-    Ring(usize, CpuId),
-    /// The sleep with this number has lasted as long as it should.
-    SleepOver(u64),
-    /// Somebody asks for statistics.
-    Reader,
-    /// From now on it does not answer for so many ns.
-    Stall(u64),
-    /// SIGKILL.
-    Kill,
-}
 
 /// What follows a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +98,39 @@ struct Done {
     dismissed: u64,
 }
 
+/// The loader of a machine; `None`: S is fixed, and nobody answers the kernel half.
+fn of(s: &State) -> Option<&Loader> {
+    let reader: &dyn Any = s.reader.as_deref()?;
+    reader.downcast_ref()
+}
+
+/// The same of a machine that has one.
+fn own(s: &mut State) -> &mut Loader {
+    let reader: &mut dyn Any = s.reader.as_deref_mut().expect("there is a loader");
+    reader.downcast_mut().expect("the reader is the loader")
+}
+
+impl Reader for Loader {
+    fn task(&self) -> TaskId {
+        self.task
+    }
+
+    fn ring(&mut self, map: *const c_void) -> Option<(usize, &mut Ring)> {
+        let maps = [self.maps.events, self.maps.completions];
+        let number = maps.iter().position(|&other| other == map)?;
+        Some((number, &mut self.rings[number]))
+    }
+
+    fn falls_asleep(&mut self, now: u64) -> (u64, Option<u64>) {
+        self.sleeps += 1;
+        let lasts = match self.sleep {
+            Sleep::Disk => Some(self.stalled_until.saturating_sub(now)),
+            Sleep::Poll => self.learn_in(now).map(rounded_up),
+        };
+        (self.sleeps, lasts)
+    }
+}
+
 /// Starts the loader as `task`; before the kernel half is loaded.
 pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
     let tunables = ffi::Tunables {
@@ -133,9 +149,9 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
             cpus: s.cpus.len() as u32,
         });
         for (at, nudge) in misfortunes(&plan) {
-            s.after(at, Event::Loader(nudge));
+            s.after(at, Event::Reader(nudge));
         }
-        s.after(1_000_000, Event::Loader(Nudge::SleepOver(0)));
+        s.after(1_000_000, Event::Reader(Nudge::SleepOver(0)));
         let told = told(&plan, Mode::Filter, controller.slice_ns());
         let mut loader = Loader {
             task,
@@ -164,7 +180,7 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
         if loader.learning.is_some() {
             loader.steps.push_back(Step::Learn(Vec::new()));
         }
-        s.loader = Some(loader);
+        s.reader = Some(Box::new(loader));
     });
 }
 
@@ -172,7 +188,7 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
 fn misfortunes(plan: &Plan) -> Vec<(u64, Nudge)> {
     let stall = plan.stalls.map(|(at, ns)| (at, Nudge::Stall(ns)));
     let death = plan.dies_ns.map(|at| (at, Nudge::Kill));
-    let reader = (plan.readers_ns > 0).then_some((plan.readers_ns, Nudge::Reader));
+    let reader = (plan.readers_ns > 0).then_some((plan.readers_ns, Nudge::Asked));
     stall.into_iter().chain(death).chain(reader).collect()
 }
 
@@ -186,72 +202,32 @@ fn told(plan: &Plan, mode: Mode, slice_ns: u64) -> Told {
     }
 }
 
-/// bpf_ringbuf_output() to one of the loader's ring buffers.
-pub fn output(s: &mut State, map: *const c_void, record: &[u8], flags: u64) -> i64 {
-    let Some(number) = s.loader.as_ref().and_then(|l| l.number_of(map)) else {
-        return 0;
-    };
-    let loader = s.loader.as_mut().expect("found just now");
-    match loader.rings[number].output(record, flags) {
-        None => EAGAIN,
-        Some(wakes) => {
-            if wakes && !s.faults.lost_events {
-                // irq_work_queue(): on this CPU, as soon as interrupts are on.
-                s.after(IRQ_WORK_NS, Event::Loader(Nudge::Ring(number, s.here)));
-            }
-            0
-        }
-    }
-}
-
-/// BPF_RB_AVAIL_DATA of one of the loader's ring buffers.
-pub fn unread(s: &State, map: *const c_void) -> u64 {
-    let loader = s.loader.as_ref();
-    let number = loader.and_then(|loader| Some((loader, loader.number_of(map)?)));
-    number.map_or(0, |(loader, number)| loader.rings[number].unread() as u64)
-}
-
 /// Something reaches the loader.
 pub fn nudged(nudge: Nudge) {
     let woken = with(|s| {
-        let loader = s.loader.as_mut()?;
-        let wakes = loader.notes(nudge, s.now) && s.tasks[loader.task].place == Place::Asleep;
-        if nudge == Nudge::Reader {
+        let now = s.now;
+        let task = of(s)?.task;
+        let sleeps = s.tasks[task].place == Place::Asleep;
+        let loader = own(s);
+        let wakes = loader.notes(nudge, now) && sleeps;
+        if nudge == Nudge::Asked {
             let delay = exponential(&mut loader.random, loader.plan.readers_ns);
-            s.after(delay, Event::Loader(Nudge::Reader));
+            s.after(delay, Event::Reader(Nudge::Asked));
         }
-        let loader = s.loader.as_mut().filter(|_| wakes)?;
-        let task = loader.task;
+        if !wakes {
+            return None;
+        }
         let cpu = match nudge {
             Nudge::Ring(_, cpu) => cpu,
             _ => s.tasks[task].cpu,
         };
-        s.tasks[task].left_ns = loader.work_ns();
+        s.tasks[task].left_ns = own(s).work_ns();
         s.here = cpu;
         Some((cpu, task))
     });
     if let Some((cpu, task)) = woken {
         wake_up(cpu, task, false);
     }
-}
-
-/// Called when a task has fallen asleep: returns true if it is the loader, whose sleep ends by
-/// itself.
-pub fn fell_asleep(s: &mut State, task: TaskId) -> bool {
-    let now = s.now;
-    let Some(loader) = s.loader.as_mut().filter(|loader| loader.task == task) else {
-        return false;
-    };
-    loader.sleeps += 1;
-    let over = Event::Loader(Nudge::SleepOver(loader.sleeps));
-    let lasts = match loader.sleep {
-        Sleep::Disk => Some(loader.stalled_until.saturating_sub(now)),
-        Sleep::Poll => loader.learn_in(now).map(rounded_up),
-    };
-    if let Some(ns) = lasts {
-        s.after(ns, over);
-    }
-    true
 }
 
 /// `Control::wait()` of the loader: poll() takes whole ms.
@@ -261,12 +237,12 @@ fn rounded_up(ns: u64) -> u64 {
 
 /// The scheduler is unloaded, because the loader is gone.
 pub fn is_gone(s: &State) -> bool {
-    s.loader.as_ref().is_some_and(|loader| loader.is_gone)
+    of(s).is_some_and(|loader| loader.is_gone)
 }
 
 /// What the loader has done so far, in a line.
 pub fn summary(s: &State) -> Option<String> {
-    let loader = s.loader.as_ref()?;
+    let loader = of(s)?;
     let counters = loader.controller.counters();
     Some(format!(
         "loader: {} reads, {} arrivals, S computed {} times and {} us at the end, fair-only mode \
@@ -292,7 +268,7 @@ pub fn summary(s: &State) -> Option<String> {
 pub fn step(cpu: CpuId) -> Next {
     let step = with(|s| {
         let now = s.now;
-        let loader = s.loader.as_mut().expect("it runs");
+        let loader = own(s);
         if loader.is_killed {
             loader.is_gone = true;
             return Err(Next::Unloads);
@@ -312,7 +288,7 @@ pub fn step(cpu: CpuId) -> Next {
     }
     with(|s| {
         let now = s.now;
-        let loader = s.loader.as_mut().expect("it runs");
+        let loader = own(s);
         if !loader.steps.is_empty() || loader.is_ready(now) {
             return Next::Runs(loader.work_ns());
         }
@@ -335,11 +311,6 @@ pub fn name_function(task: TaskId, behaviour: Behaviour) {
 }
 
 impl Loader {
-    fn number_of(&self, map: *const c_void) -> Option<usize> {
-        let maps = [self.maps.events, self.maps.completions];
-        maps.iter().position(|&other| other == map)
-    }
-
     fn is_in_force(&self) -> bool {
         self.learning.as_ref().is_some_and(Learning::is_in_force)
     }
@@ -356,7 +327,7 @@ impl Loader {
             // ep_poll_callback().
             Nudge::Ring(number, _) => self.listed[number] = true,
             Nudge::SleepOver(number) => return number == self.sleeps,
-            Nudge::Reader => self.is_asked = true,
+            Nudge::Asked => self.is_asked = true,
             Nudge::Stall(ns) => {
                 self.stalled_until = now + ns;
                 return false;

@@ -1,7 +1,7 @@
 //! What a seed draws for the loader: its options, and what happens to it.
 
-use crate::workload::between;
 use rand_chacha::ChaCha8Rng;
+use sfs_kernel_model::workload::between;
 use sfs_policy::{defaults, OverloadPolicy, SlicePolicy};
 use std::num::NonZeroUsize;
 

@@ -1,13 +1,13 @@
 //! The invariants that hold on every machine.
 
 use super::{Machine, LONGEST_WAIT_NS};
-use crate::ffi::{self, Counts};
 use crate::group_checks;
-use crate::groups;
-use crate::higher;
 use crate::loader;
-use crate::promises;
-use crate::state::{with, Cpu, Place, State, TaskId};
+use sfs_kernel_model::ffi::{self, Counts};
+use sfs_kernel_model::groups;
+use sfs_kernel_model::higher;
+use sfs_kernel_model::promises;
+use sfs_kernel_model::state::{with, Cpu, Place, State, TaskId};
 
 impl Machine {
     /// The invariants.

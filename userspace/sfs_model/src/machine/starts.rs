@@ -1,20 +1,20 @@
 //! How a seed is run, and tasks that start: residents, the loader, functions.
 
 use super::{Machine, CHECK_NS};
-use crate::ffi;
-use crate::group_events;
-use crate::groups::{GroupId, ROOT};
-use crate::higher;
-use crate::life;
 use crate::limits::Limits;
 use crate::loader::{self, plan::Plan};
-use crate::sched::wake_up;
-use crate::state::{with, Event, Faults, Place, TaskId, FIRST_PID};
-use crate::tasks::{init_task, new_fields, push_task, KERNEL_THREAD};
-use crate::timeline::Entry;
-use crate::workload::{between, Behaviour};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use sfs_kernel_model::ffi;
+use sfs_kernel_model::group_events;
+use sfs_kernel_model::groups::{GroupId, ROOT};
+use sfs_kernel_model::higher;
+use sfs_kernel_model::life;
+use sfs_kernel_model::sched::wake_up;
+use sfs_kernel_model::state::{with, Event, Faults, Place, TaskId, FIRST_PID};
+use sfs_kernel_model::tasks::{init_task, new_fields, push_task, KERNEL_THREAD};
+use sfs_kernel_model::timeline::Entry;
+use sfs_kernel_model::workload::{between, Behaviour};
 
 /// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of each
 /// resident.

@@ -6,7 +6,7 @@
 #ifndef __MODEL_LOADER_H
 #define __MODEL_LOADER_H
 
-/* What the loader sets before it loads; in the types of src/loader/ffi.rs. */
+/* What the loader sets before it loads; in the types of src/loader_ffi.rs. */
 struct model_loader {
 	s32 tgid;
 	u32 iat_window;
@@ -68,7 +68,7 @@ void model_set_default_table(u32 table)
 	default_table = table;
 }
 
-/* What both halves share, and what follows from it; in the types of src/loader/ffi.rs. */
+/* What both halves share, and what follows from it; in the types of src/loader_ffi.rs. */
 struct model_words {
 	u32 mode;
 	u32 default_table;

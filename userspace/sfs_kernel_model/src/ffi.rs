@@ -79,43 +79,81 @@ pub struct Counts {
 }
 
 extern "C" {
+    /// The maps of the kernel half: a table of `count` entries that lives forever.
     pub fn model_list_maps(count: *mut u32) -> *const MapInfo;
+    /// Sets the options, before load.
     pub fn model_tune(options: *const Options);
+    /// Sets what CPUs share: a place for each.
     pub fn model_tune_topology(places: *const crate::topology::Place);
+    /// update_builtin_idle().
     pub fn model_set_idle(cpu: u32, idle: bool);
+    /// A task of a process of its own, and where its fields are; null: no memory.
     pub fn model_new_task(pid: i32, now: u64, fields: *mut Fields) -> *mut TaskStruct;
+    /// Frees a task.
     pub fn model_free_task(task: *mut TaskStruct);
+    /// Its process id.
     pub fn model_pid(task: *const TaskStruct) -> i32;
+    /// ops.init_task(). Returns a negative errno if it is refused.
     pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
+    /// ops.exit_task().
     pub fn model_exit_task(task: *mut TaskStruct);
+    /// Returns true if the task's mask is that of a section with migration disabled.
     pub fn model_is_confined(task: *const TaskStruct) -> bool;
+    /// Confines the task to a CPU; a negative one gives it its own mask back.
     pub fn model_confine(task: *mut TaskStruct, cpu: i32);
+    /// copy_process(): the child gets what it inherits.
     pub fn model_clone(parent: *mut TaskStruct, child: *mut TaskStruct, is_thread: bool);
+    /// scx_cancel_fork().
     pub fn model_cancel_task(task: *mut TaskStruct);
+    /// The program for exec sees that the task executes the program with this number.
     pub fn model_exec(task: *mut TaskStruct, name: u32);
+    /// The program for accept sees the call, for the protocol with this number.
     pub fn model_enter_accept(protocol: u32, unused: i32);
+    /// The same for its return.
     pub fn model_leave_accept(protocol: u32, err: i32);
+    /// The program for receive sees the return, with the number of bytes or an errno.
     pub fn model_leave_receive(protocol: u32, got: i32);
+    /// Options about boundaries: kinds, unit, idle time in ns, port.
     pub fn model_tune_boundaries(kinds: u32, shared_by: u32, idle_ns: u64, port: u16);
+    /// The kind of a task's turn, from its context; `enum turn`.
     pub fn model_turn_in(context: *const u8) -> u32;
+    /// When the task was queued, from its context; ns.
     pub fn model_queued_at_in(context: *const u8) -> u64;
+    /// Returns true if processes with credit go before other functions.
     pub fn model_serves_filter() -> bool;
+    /// Sets the priority; below 100 it is a real-time task.
     pub fn model_set_prio(task: *mut TaskStruct, prio: i32);
+    /// Where the task's count of sections with migration disabled is.
     pub fn model_migration_disabled(task: *mut TaskStruct) -> *mut u16;
+    /// ops.cpu_release().
     pub fn model_cpu_release(cpu: i32);
+    /// ops.cpu_acquire().
     pub fn model_cpu_acquire(cpu: i32);
+    /// How often a task is counted.
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
+    /// What is counted in all.
     pub fn model_counts_in_all(counts: *mut Counts);
 
+    /// ops.init(). Returns a negative errno if it fails.
     pub fn sfs_init() -> i32;
+    /// ops.enable().
     pub fn sfs_enable(task: *mut TaskStruct);
+    /// ops.select_cpu(). Returns a CPU.
     pub fn sfs_select_cpu(task: *mut TaskStruct, cpu: i32, flags: u64) -> i32;
+    /// ops.runnable().
     pub fn sfs_runnable(task: *mut TaskStruct, flags: u64);
+    /// ops.enqueue().
     pub fn sfs_enqueue(task: *mut TaskStruct, flags: u64);
+    /// ops.dispatch().
     pub fn sfs_dispatch(cpu: i32, prev: *mut TaskStruct);
+    /// ops.running().
     pub fn sfs_running(task: *mut TaskStruct);
+    /// ops.tick().
     pub fn sfs_tick(task: *mut TaskStruct);
+    /// ops.stopping().
     pub fn sfs_stopping(task: *mut TaskStruct, runnable: bool);
+    /// ops.quiescent().
     pub fn sfs_quiescent(task: *mut TaskStruct, flags: u64);
+    /// ops.yield().
     pub fn sfs_yield(from: *mut TaskStruct, to: *mut TaskStruct) -> bool;
 }

@@ -5,6 +5,7 @@ use crate::ffi::{Fields, TaskStruct};
 use crate::group_events::GroupEvent;
 use crate::groups::Groups;
 use crate::maps::Map;
+use crate::reader::Reader;
 use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
@@ -138,7 +139,7 @@ pub enum Event {
     /// The real-time task in the CPU's turn with this number sleeps.
     RealTimeSleeps(CpuId, u64),
     /// Something reaches the loader.
-    Loader(crate::loader::Nudge),
+    Reader(crate::reader::Nudge),
     /// The invariants are checked.
     Check,
 }
@@ -227,7 +228,7 @@ pub struct State {
     /// When the scheduler was loaded, ns since boot.
     pub booted_at: u64,
     /// The loader; `None`: S is fixed, and nobody answers the kernel half.
-    pub loader: Option<crate::loader::Loader>,
+    pub reader: Option<Box<dyn Reader>>,
 }
 
 thread_local! {

@@ -39,7 +39,7 @@ pub enum Behaviour {
         /// CPU time of each, us.
         runs_us: u64,
     },
-    /// The loader, which decides itself what it does (src/loader).
+    /// The loader, which decides itself what it does (`sfs_model`).
     Loader,
 }
 

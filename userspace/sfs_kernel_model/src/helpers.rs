@@ -33,6 +33,7 @@ fn task_of(task: *const TaskStruct) -> Option<TaskId> {
     usize::try_from(pid - FIRST_PID).ok()
 }
 
+/// The task behind a pointer, which is not that of the idle task.
 pub fn id(task: *const TaskStruct) -> TaskId {
     task_of(task).expect("not the idle task")
 }
@@ -100,7 +101,6 @@ extern "C" fn bpf_task_storage_get(
     })
 }
 
-/// Without a loader nobody reads events, and they are dropped.
 #[no_mangle]
 unsafe extern "C" fn bpf_ringbuf_output(
     map: *mut c_void,
@@ -110,13 +110,13 @@ unsafe extern "C" fn bpf_ringbuf_output(
 ) -> i64 {
     // SAFETY: the kernel half gives a record of this size.
     let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
-    with(|s| crate::loader::output(s, map, record, flags))
+    with(|s| crate::reader::output(s, map, record, flags))
 }
 
 /// The kernel half asks for BPF_RB_AVAIL_DATA only.
 #[no_mangle]
 extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
-    with(|s| crate::loader::unread(s, map))
+    with(|s| crate::reader::unread(s, map))
 }
 
 // ---------------------------------------------------------------- time and place

@@ -89,6 +89,7 @@ pub struct GroupSums {
 }
 
 extern "C" {
+    /// cgroup_create(), in the memory of `reuse`, a group that is gone, or in new memory; null: there is none.
     pub fn model_new_group(
         reuse: *mut GroupStruct,
         parent: *mut GroupStruct,
@@ -96,21 +97,33 @@ extern "C" {
         name: *const c_char,
         has_cpu: bool,
     ) -> *mut GroupStruct;
+    /// scx_tg_online(), or scx_cgroup_init() at load. Returns a negative errno if it is refused.
     pub fn model_group_online(group: *mut GroupStruct, settings: *const Settings) -> i32;
+    /// scx_tg_offline().
     pub fn model_group_offline(group: *mut GroupStruct);
+    /// scx_group_set_weight().
     pub fn model_set_weight(group: *mut GroupStruct, weight: u32);
+    /// scx_group_set_bandwidth().
     pub fn model_set_bandwidth(group: *mut GroupStruct, settings: *const Settings);
+    /// scx_cgroup_can_attach(). Returns a negative errno if it is refused.
     pub fn model_prep_move(
         task: *mut TaskStruct,
         from: *mut GroupStruct,
         to: *mut GroupStruct,
     ) -> i32;
+    /// css_set_move_task().
     pub fn model_set_css(task: *mut TaskStruct, group: *mut GroupStruct);
+    /// sched_change_group().
     pub fn model_set_task_group(task: *mut TaskStruct, group: *mut GroupStruct);
+    /// The loader has found, or lost, this sandbox.
     pub fn model_change_sandbox(id: u64, there: bool);
+    /// Options about sandboxes: functions are in sandboxes only; a unit is a sandbox.
     pub fn model_tune_sandboxes(only: bool, unit_is_cgroup: bool);
+    /// Reads what the kernel half keeps of a group. Returns false if it does not know it.
     pub fn model_state_of_group(id: u64, state: *mut GroupState) -> bool;
+    /// Reads what the kernel half keeps of a task as a member of its group.
     pub fn model_member_of(task: *mut TaskStruct, member: *mut MemberState);
+    /// Reads sums over all groups.
     pub fn model_sums_of_groups(sums: *mut GroupSums);
 }
 

@@ -3,8 +3,8 @@
 use crate::ffi::{self, Fields, TaskStruct};
 use crate::groups;
 use crate::life::{self, Life};
-use crate::loader;
 use crate::promises::Promise;
+use crate::reader;
 use crate::state::{with, Event, Place, State, Task, TaskId};
 use crate::timeline::Entry;
 use crate::workload::Behaviour;
@@ -95,7 +95,7 @@ pub fn finish(task: TaskId) {
             Entry::Sleeps(task)
         });
     });
-    if with(|s| loader::fell_asleep(s, task)) {
+    if with(|s| reader::fell_asleep(s, task)) {
         return;
     }
     let sleep = with(|s| {

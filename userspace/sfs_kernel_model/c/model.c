@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------------------ maps */
 
-/* What the model needs of a map, in the types of src/maps.rs. */
+/* What the model needs of a map, in the types of src/ffi.rs. */
 struct model_map {
 	void *map;
 	u32 type;
@@ -190,7 +190,7 @@ u32 bpf_cpumask_any_distribute(const struct cpumask *mask)
 
 /* ----------------------------------------------------------------------- tasks */
 
-/* Where the model reads and writes a task, in the types of src/task.rs. */
+/* Where the model reads and writes a task, in the types of src/ffi.rs. */
 struct model_task {
 	struct task_struct *task;
 	u64 *slice;

@@ -7,8 +7,11 @@ use std::ffi::{c_char, c_void};
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Tunables {
+    /// The loader's process id.
     pub tgid: i32,
+    /// The kernel half reports arrivals after so many.
     pub iat_window: u32,
+    /// 1: it reports overload.
     pub overload: u32,
 }
 
@@ -16,11 +19,17 @@ pub struct Tunables {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Maps {
+    /// Reports.
     pub events: *const c_void,
+    /// Ends of invocations.
     pub completions: *const c_void,
+    /// Times of arrivals.
     pub arrivals: *const c_void,
+    /// Tables of ranks.
     pub rank_tables: *const c_void,
+    /// Functions' tables.
     pub function_tables: *const c_void,
+    /// Counters.
     pub stats: *const c_void,
 }
 
@@ -28,10 +37,15 @@ pub struct Maps {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Words {
+    /// 0: filter; 1: fair-only.
     pub mode: u32,
+    /// The table of functions without one of their own.
     pub default_table: u32,
+    /// S.
     pub slice_ns: u64,
+    /// The wait that begins overload.
     pub overload_wait_ns: u64,
+    /// The wait that ends it.
     pub recover_wait_ns: u64,
     /// 0: no overload that the loader has not answered.
     pub overload_since: u64,
@@ -51,9 +65,13 @@ pub struct Words {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
+    /// [`ARRIVALS`], [`OVERLOAD_BEGUN`] or [`OVERLOAD_OVER`].
     pub kind: u32,
+    /// Nothing.
     pub pad: u32,
+    /// Arrivals so far, or a wait in ns.
     pub value: u64,
+    /// When, ns.
     pub at: u64,
 }
 
@@ -61,9 +79,13 @@ pub struct Event {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
+    /// The id of the function.
     pub function: u64,
+    /// CPU time, ns.
     pub service_ns: u64,
+    /// 1: it was killed.
     pub killed: u32,
+    /// 1: it counts for the estimate of unknown functions as well.
     pub counted: u32,
 }
 
@@ -71,8 +93,11 @@ pub struct Completion {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ModeSwitch {
+    /// The mode that is asked for: 0 filter, 1 fair-only.
     pub mode: u32,
+    /// Tasks that were moved.
     pub moved: u32,
+    /// 1: there are more to move.
     pub left: u32,
 }
 
@@ -90,18 +115,30 @@ pub const WATCHDOG_GUARD_NS: u64 = 10_000_000_000;
 pub const NO_TABLE: u32 = 0xffff;
 
 extern "C" {
+    /// Sets what the loader sets before load.
     pub fn model_tune_loader(tunables: *const Tunables);
+    /// Writes the maps that the loader reads and writes.
     pub fn model_list_loader_maps(maps: *mut Maps);
+    /// Sets S and the waits that begin and end overload, ns.
     pub fn model_set_slice(slice: u64, overload: u64, recover: u64);
+    /// Arrivals so far.
     pub fn model_nr_arrivals() -> u64;
+    /// Returns true if invocations begin at a boundary that takes the time of a wake-up before it.
     pub fn model_arrivals_lie_back() -> bool;
+    /// Takes a report of overload back.
     pub fn model_dismiss_overload();
+    /// Sets the rank table of functions without one of their own.
     pub fn model_set_default_table(table: u32);
+    /// Reads what both halves share.
     pub fn model_read_words(words: *mut Words);
+    /// Tasks that a CPU has moved from FILTER to FAIR, from its statistics.
     pub fn model_relieved(of_cpu: *const u8) -> u64;
+    /// Returns true if the task, which waits in FAIR, goes to FILTER when overload ends.
     pub fn model_is_due_to_filter(task: *mut TaskStruct) -> bool;
+    /// Sets the name of the program that the task runs.
     pub fn model_name_task(task: *mut TaskStruct, name: *const c_char);
 
+    /// Switches the mode, and moves a part of the tasks that wait. Returns a negative errno.
     pub fn switch_mode(switch: *mut ModeSwitch) -> i32;
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ffi::TaskStruct;
 use crate::life::Act;
-use crate::loader::Nudge;
+use crate::reader::Nudge;
 use crate::social::Social;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::tasks::KERNEL_THREAD;
@@ -136,7 +136,7 @@ fn event_words(s: &State, event: Event) -> Option<String> {
         Event::Wake(task) => format!("{} wakes up", name(s, task)),
         Event::Group(event) => format!("to control groups: {event:?}"),
         Event::Timer(..) => "a timer fires".into(),
-        Event::Loader(nudge) => nudge_words(nudge).into(),
+        Event::Reader(nudge) => nudge_words(nudge).into(),
         Event::RealTimeSleeps(cpu, _) => format!("the real-time task of CPU {cpu} sleeps"),
         Event::RealTime
         | Event::Resched(_)
@@ -170,7 +170,7 @@ fn nudge_words(nudge: Nudge) -> &'static str {
         Nudge::Ring(0, _) => "the loader is told of an event",
         Nudge::Ring(..) => "the loader is told of completions",
         Nudge::SleepOver(_) => "a sleep of the loader is over",
-        Nudge::Reader => "somebody asks the loader for statistics",
+        Nudge::Asked => "somebody asks the loader for statistics",
         Nudge::Stall(_) => "the loader stalls from now on",
         Nudge::Kill => "the loader is killed",
     }
@@ -208,15 +208,16 @@ extern "C" {
 }
 
 /// The kind of a task's turn, as the kernel half numbers it. Not while the state is held.
-pub fn turn_of(task: *mut TaskStruct) -> u32 {
+pub fn turn_of(task: TaskId) -> u32 {
+    let task = with(|s| s.tasks[task].fields.task);
     // SAFETY: the task is one of the machine's.
     unsafe { model_turn_of(task) }
 }
 
 /// Notes that a CPU runs a task, with the kind of its turn, if that is recorded.
 pub fn tell_run(cpu: CpuId, task: TaskId) {
-    if let Some(pointer) = with(|s| s.recorded.then(|| s.tasks[task].fields.task)) {
-        let turn = turn_of(pointer);
+    if with(|s| s.recorded) {
+        let turn = turn_of(task);
         with(|s| s.tell(Entry::Runs(cpu, task, turn)));
     }
 }

@@ -81,6 +81,7 @@ pub struct Member {
     charged_ns: u64,
     /// CPU time for which it could not be held back, not charged yet.
     pub excused_ns: u64,
+    /// What the kernel calls when the task returns to user mode.
     pub work: Option<Work>,
 }
 
@@ -305,7 +306,8 @@ pub fn note_unaware(s: &mut State, group: GroupId) {
 }
 
 /// What the kernel half keeps of a task's groups. Not within [`with`].
-pub fn member_of(task: *mut crate::ffi::TaskStruct) -> MemberState {
+pub fn member_of(task: TaskId) -> MemberState {
+    let task = with(|s| s.tasks[task].fields.task);
     let mut member = MemberState::default();
     // SAFETY: the task is one of the machine's.
     unsafe { ffi::model_member_of(task, &mut member) };
@@ -334,12 +336,12 @@ pub fn charged(task: TaskId) {
             delta.saturating_sub(excused)
         };
         note_ran(s, task, delta);
-        (delta > 0 && s.groups.limited > 0).then_some((fields.task, delta, strict))
+        (delta > 0 && s.groups.limited > 0).then_some((delta, strict))
     });
-    let Some((pointer, delta, strict)) = found else {
+    let Some((delta, strict)) = found else {
         return;
     };
-    let limit = member_of(pointer).limit;
+    let limit = member_of(task).limit;
     with(|s| {
         let now = s.monotonic();
         s.groups.charge(limit, delta, strict, now);
@@ -360,9 +362,10 @@ fn note_ran(s: &mut State, task: TaskId, delta: u64) {
 
 /// A running task had a tick: the kernel half knows its quota now.
 pub fn ticked(task: TaskId) {
-    let pointer = with(|s| s.groups.are_there().then(|| s.tasks[task].fields.task));
-    let Some(pointer) = pointer else { return };
-    let limit = member_of(pointer).limit;
+    if !with(|s| s.groups.are_there()) {
+        return;
+    }
+    let limit = member_of(task).limit;
     with(|s| {
         s.groups.members[task].is_unaware = false;
         let expected = s.groups.limit_of(task);
