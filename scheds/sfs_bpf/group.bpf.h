@@ -77,6 +77,7 @@ struct {
 } groups SEC(".maps");
 
 static volatile u32 nr_limited;            /* groups with a quota */
+static volatile u32 release_is_set;        /* 1: on_release_timer() will run */
 static volatile u32 limits_generation = 1; /* counts the changes of quotas */
 static volatile u64 root_group;            /* id; it has neither weight nor quota */
 

@@ -140,6 +140,7 @@ static int on_guard_timer(void *map, u32 *key, struct guard_timer *t)
 		guard_queue(DSQ_RANKED_CPU(cpu), ranked, now);
 	}
 	kick_idle_cpus(0, nr_shards);
+	release_left_over();
 	bpf_timer_start(&t->timer, GUARD_INTERVAL_NS, 0);
 	return 0;
 }

@@ -9,22 +9,7 @@
 /* A quota of this or more, in us, means no limit: the kernel passes ~0 for "max". */
 #define UNLIMITED_US (1ULL << 44)
 
-/* Start the timer that releases throttled groups. It goes on by itself while a group has a quota. */
-static void start_release_timer(void)
-{
-	u32 zero = 0;
-	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
-
-	if (t)
-		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
-}
-
-/*
- * Give the group the limit of @quota_us in each @period_us. Only the first quota of the machine
- * starts the timer: a start puts off its next run, so frequent changes of quotas would keep all
- * throttled groups waiting. The timer stops only when it sees no quota. If it looks just before
- * the first one is counted, the start here comes later.
- */
+/* Give the group the limit of @quota_us in each @period_us. */
 static void set_limit(struct group *g, u64 period_us, u64 quota_us, u64 burst_us)
 {
 	bool limited = period_us && quota_us < UNLIMITED_US, was_limited;
@@ -36,8 +21,8 @@ static void set_limit(struct group *g, u64 period_us, u64 quota_us, u64 burst_us
 	was_limited = __sync_lock_test_and_set(&g->quota_ns, limited ? quota_us * 1000 : 0);
 	__sync_fetch_and_add(&limits_generation, 1);
 	if (limited && !was_limited) {
-		if (!__sync_fetch_and_add(&nr_limited, 1))
-			start_release_timer();
+		__sync_fetch_and_add(&nr_limited, 1);
+		start_release_timer();
 	} else if (!limited && was_limited) {
 		__sync_fetch_and_sub(&nr_limited, 1);
 	}

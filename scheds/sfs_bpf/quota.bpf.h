@@ -294,6 +294,31 @@ static u64 review_throttled(u64 id, u64 now)
 /* Move the tasks parked in group @id to the queues where they belong (sfs.bpf.c). */
 int release_group(u64 id, u64 until);
 
+/*
+ * Start the timer that releases throttled groups, unless it is set. Another start would put off
+ * its next run, so frequent changes of quotas would keep all throttled groups waiting.
+ */
+static void start_release_timer(void)
+{
+	u32 zero = 0;
+	struct release_timer *t = bpf_map_lookup_elem(&release_timers, &zero);
+
+	if (t && !__sync_lock_test_and_set(&release_is_set, 1))
+		bpf_timer_start(&t->timer, RELEASE_INTERVAL_NS, 0);
+}
+
+/*
+ * Start the timer if it has stopped, and a group is listed nevertheless: a charge may see the
+ * last quota just before it goes, and list the group after the last run. Called by the guard.
+ */
+static void release_left_over(void)
+{
+	u64 id;
+
+	if (!bpf_map_peek_elem(&throttled_groups, &id))
+		start_release_timer();
+}
+
 /* Look at each throttled group once. Those that stay throttled are listed again behind the
  * others. */
 static int on_release_timer(void *map, u32 *key, struct release_timer *t)
@@ -333,8 +358,13 @@ static int on_release_timer(void *map, u32 *key, struct release_timer *t)
 	pause = RELEASE_PAUSE_NS * (1 + looked_at / GROUPS_A_PAUSE);
 	/* Not "no group was looked at": if this CPU is held up at the start (by an interrupt or
 	 * a hypervisor), the run ends before its first group. */
-	if (nr_limited || !nothing_listed)
+	if (nr_limited || !nothing_listed) {
 		bpf_timer_start(&t->timer, next < pause ? pause : next, 0);
+		return 0;
+	}
+	__sync_lock_test_and_set(&release_is_set, 0);
+	if (nr_limited) /* a quota is new, and has relied on this run */
+		start_release_timer();
 	return 0;
 }
 

@@ -75,6 +75,12 @@ unsafe extern "C" fn bpf_map_pop_elem(map: *const c_void, value: *mut u8) -> i64
     with(|s| unsafe { own(s, map).pop(value) })
 }
 
+#[no_mangle]
+unsafe extern "C" fn bpf_map_peek_elem(map: *const c_void, value: *mut u8) -> i64 {
+    // SAFETY: the kernel half gives room for a value of this map.
+    with(|s| unsafe { own(s, map).peek(value) })
+}
+
 fn own(s: &mut State, map: *const c_void) -> &mut crate::maps::Map {
     s.maps
         .get_mut(&(map as usize))

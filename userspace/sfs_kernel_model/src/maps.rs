@@ -183,13 +183,22 @@ impl Map {
 
     /// # Safety
     /// `value` points to room for a value of this queue.
-    pub unsafe fn pop(&mut self, value: *mut u8) -> i64 {
-        let Some(bytes) = self.queue.pop_front() else {
+    pub unsafe fn peek(&self, value: *mut u8) -> i64 {
+        let Some(bytes) = self.queue.front() else {
             return ENOENT;
         };
         // SAFETY: as the caller promises.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), value, bytes.len()) };
         0
+    }
+
+    /// # Safety
+    /// `value` points to room for a value of this queue.
+    pub unsafe fn pop(&mut self, value: *mut u8) -> i64 {
+        // SAFETY: as the caller promises.
+        let err = unsafe { self.peek(value) };
+        self.queue.pop_front();
+        err
     }
 
     /// # Safety

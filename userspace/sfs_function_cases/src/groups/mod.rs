@@ -60,6 +60,11 @@ pub const CASES: &[Case] = &[
         run: quotas::changed_quotas_hold_up_nobody,
     },
     Case {
+        name: "lifted_quota_frees_its_tasks",
+        about: "tasks that wait for a quota continue when it is lifted, while another one is set and lifted every millisecond",
+        run: quotas::lifted_quota_frees_its_tasks,
+    },
+    Case {
         name: "quotas_are_kept_or_nothing_is_loaded",
         about: "a quota older than the scheduler is kept; on kernels that report no quotas the loader refuses",
         run: quotas::quotas_are_kept_or_nothing_is_loaded,

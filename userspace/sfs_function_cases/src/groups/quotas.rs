@@ -104,6 +104,31 @@ pub(super) fn changed_quotas_hold_up_nobody(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+/// The same with the only quota of the machine, which comes and goes, and tasks that wait for a
+/// quota that is no more.
+pub(super) fn lifted_quota_frees_its_tasks(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = load_with_quotas(bench, ALL_FAIR)?;
+    let (group, other) = (Cgroup::new("limited")?, Cgroup::new("other")?);
+    group.set("cpu.max", "10000 1000000")?;
+    let hog = hogs_in(&group, 1)?;
+    scheduler.wait_for("the group to be throttled", |stats| stats.throttled >= 1)?;
+    let (start, before, mut changes) = (now(), group.cpu_time()?, 0);
+    group.set("cpu.max", "max")?;
+    while since(start) < ms(2000) {
+        let quotas = ["30000 100000", "max"];
+        other.set("cpu.max", quotas[changes % 2])?;
+        changes += 1;
+        sleep(ms(1));
+    }
+    let (used, time) = (group.cpu_time()? - before, since(start));
+    bench.say(format_args!("{changes} changes in {time:?}"));
+    ensure!(changes > 300, "only {changes} changes");
+    expect_share(bench, "a group without a quota", used, time, 100.0, 10.0)?;
+    drop(hog);
+    scheduler.finish()
+}
+
 pub(super) fn quotas_of_hundreds_of_groups(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let scheduler = load_with_quotas(bench, ALL_FAIR)?;

@@ -61,6 +61,7 @@ long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flag
 long bpf_map_delete_elem(void *map, const void *key);
 long bpf_map_push_elem(void *map, const void *value, u64 flags);
 long bpf_map_pop_elem(void *map, void *value);
+long bpf_map_peek_elem(void *map, void *value);
 void *bpf_task_storage_get(void *map, struct task_struct *p, void *value, u64 flags);
 long bpf_ringbuf_output(void *map, void *data, u64 size, u64 flags);
 u64 bpf_ringbuf_query(void *map, u64 flags);
