@@ -375,15 +375,22 @@ static bool has_short_turns(s32 cpu)
 /*
  * Give @p its own CPU, before all tasks that wait there. The kernel asks select_cpu() for no
  * pinned task, so the CPU may still count as idle. Until it switches, it would be chosen for
- * another task, which would wait in the local queue for the whole turn of @p.
+ * another task, which would wait in the local queue for the whole turn of @p. A task for which it
+ * has been chosen already begins its turn, and gives way to @p at once: on its way off the CPU it
+ * comes to enqueue(), which finds it another one. (No CPU looks into this one's local queue.)
  */
 static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 
 	scx_bpf_test_and_clear_cpu_idle(cpu);
 	note_first(tctx, cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags | SCX_ENQ_HEAD | SCX_ENQ_PREEMPT);
+	if (!cctx->runs && queue_length(SCX_DSQ_LOCAL_ON | cpu))
+		cctx->short_turn_is_local = true; /* see gives_way() */
+	else
+		enq_flags |= SCX_ENQ_HEAD | SCX_ENQ_PREEMPT;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
 }
 
 /* Give @p a CPU at once. As in system_enqueue(), the kicked CPU finds it in a queue at which
