@@ -362,33 +362,23 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 }
 
 /*
- * Give @p a CPU at once. If it may use several, a CPU that runs FAIR work is preferred
- * to one that runs FILTER work. That CPU is kicked, and every CPU looks at this queue
- * first. (In that CPU's local queue, with SCX_ENQ_PREEMPT, @p was seen to wait until the
- * running turn was over, 6 ms at the median, on 6.18.)
+ * Give @p a CPU at once. If it may use several, it waits in a queue at which every CPU looks
+ * first, and one of them is kicked. In the local queue of one CPU, with SCX_ENQ_PREEMPT, it would
+ * wait for the end of what runs there, for example of a system call that cannot be preempted,
+ * while other CPUs idle. (Seen on 6.18: 6 ms.)
  */
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
-	s32 pinned = pinned_cpu(p), cpu = pinned < 0 ? claim_any_fair_cpu(p, false) : -1;
-	bool stays = pinned >= 0 || !is_taken(scx_bpf_task_cpu(p));
-
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
-	if (pinned < 0 && kick_idle_cpu(p, -1)) {
-		note_waiting(tctx, DSQ_SYSTEM);
-		scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
-		return;
-	}
-	if (cpu < 0 && stays) {
+	if (pinned_cpu(p) >= 0) {
 		insert_first(p, tctx, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
-	if (cpu < 0)
-		cpu = cpu_to_preempt(p);
 	note_waiting(tctx, DSQ_SYSTEM);
 	scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	if (!kick_idle_cpu(p, -1))
+		preempt_for_short_turn(p, tctx);
 }
 
 /* Give this CPU a kernel thread that waits for a kicked CPU. Return true if there is
