@@ -1,10 +1,10 @@
-//! The helpers and kfuncs that the kernel half calls, except those in `c/model.c`.
+//! The helpers and kfuncs that the kernel half calls, except those in `c/model.c` and those for
+//! maps.
 //!
 //! The kernel half passes pointers that it got from the model, or that point to its own memory,
 //! as the verifier has it; the functions here rely on that.
 
 use crate::ffi::{self, TaskStruct};
-use crate::maps::Context;
 use crate::program::current;
 use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
 use crate::state::{with, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
@@ -14,8 +14,6 @@ use std::ptr;
 
 const ENOENT: i64 = -2;
 const EEXIST: i32 = -17;
-/// BPF_LOCAL_STORAGE_GET_F_CREATE.
-const CREATE: u64 = 1;
 /// SCX_DSQ_ITER_REV.
 const REVERSE: u64 = 1 << 16;
 /// A kick reaches another CPU after this many ns at most.
@@ -24,7 +22,7 @@ const KICK_NS: u32 = 20_000;
 const LATE_NS: u64 = 20_000_000;
 
 /// The task behind a pointer; `None` for the idle task.
-fn task_of(task: *const TaskStruct) -> Option<TaskId> {
+pub(crate) fn task_of(task: *const TaskStruct) -> Option<TaskId> {
     if task.is_null() {
         return None;
     }
@@ -36,93 +34,6 @@ fn task_of(task: *const TaskStruct) -> Option<TaskId> {
 /// The task behind a pointer, which is not that of the idle task.
 pub fn id(task: *const TaskStruct) -> TaskId {
     task_of(task).expect("not the idle task")
-}
-
-// ------------------------------------------------------------------------- maps
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
-    // SAFETY: the kernel half gives a key of this map.
-    with(|s| unsafe { s.maps[&(map as usize)].lookup(key, s.here) })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_update_elem(
-    map: *const c_void,
-    key: *const u8,
-    value: *const u8,
-    flags: u64,
-) -> i64 {
-    // SAFETY: the kernel half gives a key and a value of this map.
-    with(|s| unsafe { own(s, map).update(key, value, flags) })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_delete_elem(map: *const c_void, key: *const u8) -> i64 {
-    // SAFETY: the kernel half gives a key of this map.
-    with(|s| unsafe { own(s, map).delete(key) })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_push_elem(map: *const c_void, value: *const u8, _flags: u64) -> i64 {
-    // SAFETY: the kernel half gives a value of this map.
-    with(|s| unsafe { own(s, map).push(value) })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_pop_elem(map: *const c_void, value: *mut u8) -> i64 {
-    // SAFETY: the kernel half gives room for a value of this map.
-    with(|s| unsafe { own(s, map).pop(value) })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_map_peek_elem(map: *const c_void, value: *mut u8) -> i64 {
-    // SAFETY: the kernel half gives room for a value of this map.
-    with(|s| unsafe { own(s, map).peek(value) })
-}
-
-fn own(s: &mut State, map: *const c_void) -> &mut crate::maps::Map {
-    s.maps
-        .get_mut(&(map as usize))
-        .expect("a map of the kernel half")
-}
-
-#[no_mangle]
-extern "C" fn bpf_task_storage_get(
-    map: *const c_void,
-    task: *const TaskStruct,
-    _value: *const c_void,
-    flags: u64,
-) -> *mut u8 {
-    let Some(task) = task_of(task) else {
-        return ptr::null_mut();
-    };
-    with(|s| {
-        let size = s.maps[&(map as usize)].value_size();
-        let context = &mut s.tasks[task].context;
-        if flags & CREATE != 0 {
-            return context.get_or_insert_with(|| Context::new(size)).place();
-        }
-        context.as_ref().map_or(ptr::null_mut(), Context::place)
-    })
-}
-
-#[no_mangle]
-unsafe extern "C" fn bpf_ringbuf_output(
-    map: *mut c_void,
-    data: *mut c_void,
-    size: u64,
-    flags: u64,
-) -> i64 {
-    // SAFETY: the kernel half gives a record of this size.
-    let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
-    with(|s| crate::reader::output(s, map, record, flags))
-}
-
-/// The kernel half asks for BPF_RB_AVAIL_DATA only.
-#[no_mangle]
-extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
-    with(|s| crate::reader::unread(s, map))
 }
 
 // ---------------------------------------------------------------- time and place

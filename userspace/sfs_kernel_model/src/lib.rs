@@ -17,6 +17,7 @@ pub mod helpers;
 pub mod higher;
 pub mod life;
 pub mod loader_ffi;
+pub mod map_helpers;
 pub mod maps;
 pub mod program;
 pub mod promises;
