@@ -47,21 +47,38 @@ pub struct RealTime {
 /// Adds a task of a higher class for each CPU. It is initialized like all tasks, but not enabled.
 pub fn add(kind: RealTime) {
     for cpu in 0..kind.cpus as usize {
-        let pointer = with(|s| {
-            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
-            s.groups.birthplace = Some(ROOT);
-            let task = push_task(s, fields, Behaviour::Hog, cpu, None);
-            s.live.remove(&task);
-            s.cpus[cpu].higher.own = Some(task);
-            let prio = between(&mut s.outside_random, 0, 99) as i32 - 1;
-            // SAFETY: the task is one of the machine's.
-            unsafe { ffi::model_set_prio(fields.task, prio) };
-            fields.task
-        });
-        // SAFETY: the same.
-        unsafe { ffi::model_init_task(pointer, false) };
+        let prio = with(|s| between(&mut s.outside_random, 0, 99)) as i32 - 1;
+        add_on(cpu, prio);
     }
     with(|s| plan(s, kind));
+}
+
+/// Adds a task of a higher class that runs on `cpu`, with the kernel's number of its priority.
+pub fn add_on(cpu: CpuId, prio: i32) {
+    let pointer = with(|s| {
+        let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
+        s.groups.birthplace = Some(ROOT);
+        let task = push_task(s, fields, Behaviour::Hog, cpu, None);
+        s.live.remove(&task);
+        s.cpus[cpu].higher.own = Some(task);
+        // SAFETY: the task is one of the machine's.
+        unsafe { ffi::model_set_prio(fields.task, prio) };
+        fields.task
+    });
+    // SAFETY: the same.
+    unsafe { ffi::model_init_task(pointer, false) };
+}
+
+/// The task of a higher class on `cpu` is runnable for `ns` from now on: it wakes up, or goes on.
+pub fn run_for(s: &mut State, cpu: CpuId, ns: u64) {
+    let higher = &mut s.cpus[cpu].higher;
+    if higher.runs.is_some() {
+        higher.turn += 1;
+        let turn = higher.turn;
+        return s.after(ns, Event::RealTimeSleeps(cpu, turn));
+    }
+    higher.waits = higher.own.map(|task| (task, ns));
+    crate::sched::resched(s, cpu);
 }
 
 /// Sends the next real-time task.
@@ -159,7 +176,8 @@ pub fn pick(cpu: CpuId, previous: Option<TaskId>, stays: Option<TaskId>) -> bool
 /// The task of a higher class that waits. If one leaves, another one may come while balance_one()
 /// has unlocked the run queue: then the kernel does not report that the CPU is taken again.
 fn next(s: &mut State, cpu: CpuId) -> Option<(TaskId, u64)> {
-    if s.cpus[cpu].higher.leaves && between(&mut s.outside_random, 0, 15) == 0 {
+    let may_return = s.replay.is_none();
+    if s.cpus[cpu].higher.leaves && may_return && between(&mut s.outside_random, 0, 15) == 0 {
         let ns = exponential(&mut s.outside_random, 200_000);
         return std::mem::take(&mut s.cpus[cpu].higher.leaves)
             .then_some((s.cpus[cpu].higher.own?, ns));

@@ -23,6 +23,7 @@ pub mod program;
 pub mod promises;
 pub mod quota;
 pub mod reader;
+pub mod replay;
 pub mod ringbuf;
 pub mod sched;
 pub mod social;

@@ -4,6 +4,7 @@
 use crate::ffi;
 use crate::group_moves;
 use crate::program::in_program;
+use crate::replay;
 use crate::sched::{wake_up, wake_up_sync};
 use crate::social::first_turn;
 use crate::state::{with, CpuId, Place, State, TaskId, FIRST_PID};
@@ -120,6 +121,7 @@ pub fn plan(s: &mut State, task: TaskId) {
         Behaviour::Function { runs_us, .. } if is_unborn && s.habits.has_families => {
             first_turn(s.own_random(task), runs_us)
         }
+        Behaviour::Invocation { .. } => replay::plan(s, task),
         _ => (behaviour.next_turn(s.own_random(task)), VecDeque::new()),
     };
     let ns = stay::plan(s, task, ns, &mut acts);
@@ -291,6 +293,7 @@ fn exec(cpu: CpuId, task: TaskId) {
 fn exit(cpu: CpuId, task: TaskId) {
     with(|s| {
         s.tasks[task].life.exits = true;
+        replay::exits(s, task);
         s.groups.members[task].exits = true;
         // SAFETY: the task's memory lives as long as the machine.
         unsafe { *s.tasks[task].fields.flags |= EXITING };
@@ -317,6 +320,7 @@ impl State {
     /// The last of a task: exit_task(), and its context is freed. That of a leader lasts as long
     /// as its process (release_task()).
     pub fn forget(&mut self, task: TaskId) {
+        replay::gone(self, task);
         self.tasks[task].place = Place::Dead;
         self.live.remove(&task);
         if self.tasks[task].life.threads == 0 {

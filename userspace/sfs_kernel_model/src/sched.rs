@@ -8,6 +8,7 @@ use crate::groups;
 use crate::higher;
 use crate::program::{current, in_program};
 use crate::promises;
+use crate::replay;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::stay;
 use crate::task_work;
@@ -353,6 +354,7 @@ fn switch(cpu: CpuId) -> Option<TaskId> {
     }
     if let Some(task) = stays {
         put_prev(cpu, task, next.is_none());
+        with(|s| replay::preempted(s, task));
     }
     set_next(cpu, next, previous.is_none());
     previous.filter(|_| stays.is_none())
@@ -463,6 +465,7 @@ fn set_next(cpu: CpuId, next: Option<TaskId>, was_idle: bool) {
     with(|s| {
         s.cpus[cpu].local.retain(|&other| other != task);
         promises::runs(s, task);
+        replay::runs(s, task);
         s.cpus[cpu].began = s.now;
         let t = &mut s.tasks[task];
         t.place = Place::Running;

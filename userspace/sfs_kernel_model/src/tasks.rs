@@ -5,6 +5,7 @@ use crate::groups;
 use crate::life::{self, Life};
 use crate::promises::Promise;
 use crate::reader;
+use crate::replay;
 use crate::state::{with, Event, Place, State, Task, TaskId};
 use crate::timeline::Entry;
 use crate::workload::Behaviour;
@@ -99,6 +100,9 @@ pub fn finish(task: TaskId) {
         return;
     }
     let sleep = with(|s| {
+        if let Some(ns) = replay::sleep(s, task) {
+            return Some(ns);
+        }
         let t = &mut s.tasks[task];
         let random = t.random.as_deref_mut().unwrap_or(&mut s.random);
         t.behaviour.sleep(random)

@@ -61,6 +61,9 @@ pub fn name(s: &State, id: TaskId) -> String {
         (_, Behaviour::Social(Social::Server { .. })) => "server",
         (_, Behaviour::Yielder(_)) => "yielder",
         (_, Behaviour::Function { .. }) => "function",
+        (_, Behaviour::Invocation { number, .. }) => {
+            return format!("invocation {number}, task {id}")
+        }
         (_, Behaviour::Loader) => "loader",
     };
     format!("{kind} {id}")
@@ -142,6 +145,7 @@ fn event_words(s: &State, event: Event) -> Option<String> {
         | Event::Resched(_)
         | Event::Done(..)
         | Event::Arrival
+        | Event::Forked(_)
         | Event::Change
         | Event::Check => return None,
     })

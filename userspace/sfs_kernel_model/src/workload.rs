@@ -39,6 +39,13 @@ pub enum Behaviour {
         /// CPU time of each, us.
         runs_us: u64,
     },
+    /// An invocation of a trace (`crate::replay`).
+    Invocation {
+        /// Its number in the trace.
+        number: u32,
+        /// Its process ends with this turn.
+        is_last: bool,
+    },
     /// The loader, which decides itself what it does (`sfs_model`).
     Loader,
 }
@@ -65,7 +72,7 @@ impl Behaviour {
             Self::Hog | Self::Endless => FOREVER,
             Self::Yielder(us) => us * US,
             Self::Function { runs_us, .. } => (runs_us * US).max(US),
-            Self::Loader => US,
+            Self::Loader | Self::Invocation { .. } => US,
         }
     }
 
@@ -89,14 +96,15 @@ impl Behaviour {
 
     /// Returns true if the task ends with this turn.
     pub fn ends(self) -> bool {
-        matches!(self, Self::Function { turns: 0 | 1, .. })
+        let is_last = |behaviour| matches!(behaviour, Self::Invocation { is_last: true, .. });
+        matches!(self, Self::Function { turns: 0 | 1, .. }) || is_last(self)
     }
 
     /// The turn is over: the sleep that follows, in ns; `None`: the task has ended.
     pub fn sleep(&mut self, random: &mut ChaCha8Rng) -> Option<u64> {
         match self {
             Self::Daemon { sleeps_us, .. } => Some(exponential(random, *sleeps_us * US)),
-            Self::Function { turns: 0 | 1, .. } => None,
+            Self::Function { turns: 0 | 1, .. } | Self::Invocation { .. } => None,
             Self::Function { turns, .. } => {
                 *turns -= 1;
                 Some(exponential(random, MS))

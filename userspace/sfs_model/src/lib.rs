@@ -9,5 +9,6 @@ mod group_checks;
 pub mod limits;
 mod loader;
 pub mod machine;
+pub mod replay;
 pub mod search;
 pub mod shrink;

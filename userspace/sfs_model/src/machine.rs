@@ -1,10 +1,12 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 mod checks;
+mod replays;
 mod starts;
 
 use crate::limits::Limits;
 use crate::loader::{self, Next};
+use crate::replay::Replayer;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sfs_kernel_model::change::{change, set_cpus, set_weight};
@@ -65,13 +67,30 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut workload = Workload::draw(&mut random);
     settings.limits.apply(&mut workload);
-    boot(&workload, seed, random, settings);
     let ns = if workload.groups.is_steady {
         (steady::TIMES * ns).min(steady::LONGEST_NS)
     } else {
         ns
     };
+    live((workload, random), seed, ns, settings, None).0
+}
+
+/// A machine with this workload and these random numbers lives for `ns`. Returns what it has shown,
+/// and its last state.
+pub(crate) fn live(
+    (workload, random): (Workload, ChaCha8Rng),
+    seed: u64,
+    ns: u64,
+    settings: &Settings,
+    replayer: Option<Replayer>,
+) -> (Outcome, State) {
+    boot(&workload, seed, random, settings);
+    if replayer.is_some() {
+        // The replayer takes CPUs as a real-time task.
+        with(|s| s.promises = Promises::new(false, workload.tick_ns));
+    }
     let mut machine = Machine {
+        replayer,
         workload,
         seed,
         limits: settings.limits.clone(),
@@ -110,7 +129,7 @@ pub fn run(seed: u64, ns: u64, settings: &Settings) -> Outcome {
         // SAFETY: the kernel half is not called any more.
         unsafe { ffi::model_free_task(task.fields.task) };
     }
-    outcome
+    (outcome, state)
 }
 
 /// Makes the machine, without tasks.
@@ -165,6 +184,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         picture: Vec::new(),
         booted_at: BOOT_NS,
         reader: None,
+        replay: None,
     });
 }
 
@@ -185,6 +205,8 @@ fn maps() -> Vec<MapInfo> {
 }
 
 struct Machine {
+    /// Replays a trace; `None`: functions arrive as the seed draws them.
+    replayer: Option<Replayer>,
     workload: Workload,
     seed: u64,
     limits: Limits,
@@ -236,6 +258,7 @@ impl Machine {
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
                 Event::Reader(_) => 11 << 32,
                 Event::Group(_) => 12 << 32,
+                Event::Forked(number) => 13 << 32 | u64::from(number),
             };
             let mixed = self.digest ^ at ^ number.rotate_left(17);
             self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
@@ -257,7 +280,9 @@ impl Machine {
             Event::Kick(cpu, flags) => kicked(cpu, flags),
             Event::Done(cpu, turn) => self.done(cpu, turn),
             Event::Wake(task) => self.wake(task),
+            Event::Arrival if self.replayer.is_some() => self.replay_next(),
             Event::Arrival => self.arrive(),
+            Event::Forked(number) => self.forked(number),
             Event::Change => self.change(),
             Event::RealTime => {
                 if let Some(kind) = self.workload.real_time {
@@ -274,6 +299,7 @@ impl Machine {
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);
                 with(|s| s.after(self.check_ns, Event::Check));
                 self.check();
+                self.end_replay();
             }
         }
     }
@@ -329,7 +355,11 @@ impl Machine {
         let (cpu, is_new) = with(|s| {
             life::plan(s, task);
             let last = s.cpus.len() as u64 - 1;
-            let cpu = between(s.own_random(task), 0, last) as usize;
+            let cpu = match s.replay {
+                // hrtimer_start(): a sleep's timer fires where it was started.
+                Some(_) => s.tasks[task].cpu,
+                None => between(s.own_random(task), 0, last) as usize,
+            };
             s.here = cpu;
             (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
         });

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use sfs_model::limits::Limits;
 use sfs_model::machine::{self, Faults, Settings};
+use sfs_model::replay::command::{CompareArgs, ReplayArgs};
 use sfs_model::{search, shrink};
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,6 +48,10 @@ enum Task {
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
         jobs: Option<u16>,
     },
+    /// Replay a trace, and write a result as `faasbench run` does
+    Replay(ReplayArgs),
+    /// Compare a result of a live kernel with one of the model, invocation by invocation
+    Compare(CompareArgs),
 }
 
 #[derive(Debug, Args)]
@@ -112,6 +117,8 @@ fn main() -> ExitCode {
             jobs,
         } => search::search(seed, Duration::from_secs(seconds), jobs.map(usize::from))
             .map(|report| report.failed()),
+        Task::Replay(args) => args.execute(),
+        Task::Compare(args) => args.execute(),
     };
     match done {
         Ok(failed) => ExitCode::from(u8::from(failed)),

@@ -300,10 +300,14 @@ pub fn step(cpu: CpuId) -> Next {
 /// Gives a function that arrives its name, by which the kernel half tells functions apart: those
 /// that need about as much CPU time are invocations of one function.
 pub fn name_function(task: TaskId, behaviour: Behaviour) {
-    let Behaviour::Function { turns, runs_us } = behaviour else {
-        return;
+    let name = match behaviour {
+        Behaviour::Function { turns, runs_us } => {
+            format!("function-{}", (turns * runs_us).max(1).ilog2() / 2)
+        }
+        // All processes of a replay run one program.
+        Behaviour::Invocation { .. } => "faasbench".to_string(),
+        _ => return,
     };
-    let name = format!("function-{}", (turns * runs_us).max(1).ilog2() / 2);
     let name = CString::new(name).expect("a name without zeros");
     let pointer = with(|s| s.tasks[task].fields.task);
     // SAFETY: the task is one of the machine's, and `name` lives during the call.

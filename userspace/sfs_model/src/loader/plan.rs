@@ -43,6 +43,27 @@ pub struct Learns {
 }
 
 impl Plan {
+    /// scx_sfs without options on a quiet machine, with `policy`.
+    pub fn default_of(policy: u32, work_us: u64) -> Self {
+        let learns = Learns {
+            is_restored: false,
+            refused_ns: None,
+        };
+        Self {
+            window: defaults::WINDOW,
+            slice: SlicePolicy::new(defaults::SLICE_MIN_NS, defaults::SLICE_MAX_NS)
+                .expect("bounds in order"),
+            overload: Some(
+                OverloadPolicy::with_factor(defaults::OVERLOAD_FACTOR).expect("a factor above 0"),
+            ),
+            work_us,
+            stalls: None,
+            dies_ns: None,
+            readers_ns: 0,
+            learns: (policy == LEARNED).then_some(learns),
+        }
+    }
+
     /// The loader of a seed whose machine runs `policy`, with `slice_ns` as the fixed S; `None`:
     /// there is none, S is fixed, and nobody answers.
     pub fn draw(random: &mut ChaCha8Rng, policy: u32, slice_ns: u64) -> Option<Self> {

@@ -79,12 +79,17 @@ impl Machine {
         if let Some(kind) = self.workload.real_time {
             higher::add(kind);
         }
+        let is_replay = self.start_replay();
         with(|s| {
+            let together = between(&mut s.random, 0, self.workload.tick_ns);
             for cpu in 0..s.cpus.len() {
                 let phase = between(&mut s.random, 0, self.workload.tick_ns);
-                s.after(phase, Event::Tick(cpu));
+                // tick_setup_sched_timer() without skew_tick.
+                s.after(if is_replay { together } else { phase }, Event::Tick(cpu));
             }
-            s.after(1_000_000, Event::Arrival);
+            if !is_replay {
+                s.after(1_000_000, Event::Arrival);
+            }
             s.after(CHECK_NS, Event::Check);
             if self.workload.changes_ns > 0 {
                 s.after(self.workload.changes_ns, Event::Change);
@@ -111,7 +116,7 @@ impl Machine {
     }
 
     /// Makes a task; with random numbers of its own, or with those of arrivals.
-    fn add_task(
+    pub(super) fn add_task(
         &mut self,
         behaviour: Behaviour,
         is_kernel_thread: bool,
@@ -143,6 +148,9 @@ impl Machine {
             return None;
         }
         let mut random = stream(self.seed, LOADER_STREAM);
+        if let Some(replayer) = &self.replayer {
+            return Some((replayer.loader(), random));
+        }
         let plan = Plan::draw(&mut random, self.workload.policy, self.workload.slice_ns)?;
         Some((self.limits.apply_to_loader(plan)?, random))
     }
@@ -189,6 +197,11 @@ impl Machine {
 
     fn fork(&mut self, behaviour: Behaviour, cpu: usize) {
         let task = self.add_task(behaviour, false, None);
+        self.born_as(task, behaviour, cpu);
+    }
+
+    /// A new process is there, forked on `cpu`.
+    pub(super) fn born_as(&mut self, task: TaskId, behaviour: Behaviour, cpu: usize) {
         loader::name_function(task, behaviour);
         with(|s| s.tell(Entry::Arrives(task)));
         init_task(task, true);
