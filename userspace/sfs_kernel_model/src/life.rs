@@ -69,6 +69,8 @@ pub enum Act {
     Stay,
     /// migrate_enable().
     StayNoMore,
+    /// An invocation of a trace looks how much CPU time it has used.
+    Looks,
     /// do_exit() begins.
     Exit,
 }
@@ -193,6 +195,7 @@ fn perform(cpu: CpuId, task: TaskId, act: Act) {
         Act::Receive { protocol, got } => program(ffi::model_leave_receive, protocol, got),
         Act::Stay => with(|s| stay::disable(s, task)),
         Act::StayNoMore => stay::enable(cpu, task),
+        Act::Looks => with(|s| replay::looks(s, task)),
         Act::Exit => exit(cpu, task),
     }
 }

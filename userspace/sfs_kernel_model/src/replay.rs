@@ -5,8 +5,8 @@
 //! start counts as part of the demand, and its exit comes behind it.
 
 use crate::life::Act;
-use crate::state::{State, TaskId};
-use crate::workload::Behaviour;
+use crate::state::{Cpu, State, TaskId};
+use crate::workload::{between, Behaviour};
 use std::collections::VecDeque;
 
 /// CPU time that a process uses between two parts of its work at least, ns.
@@ -67,9 +67,10 @@ pub struct Costs {
     pub exit_ns: u64,
     /// A sleep lasts longer than it should: `timer_slack_ns`, 50 us.
     pub slack_ns: u64,
-    /// CPUs share one stream of instructions, so instructions take as many times as long as CPUs
-    /// are busy (vm/README.md).
-    pub is_shared: bool,
+    /// CPUs share one stream of instructions and take turns of so many ns; 0: they are real. So
+    /// instructions take as many times as long as CPUs are busy (vm/README.md), and what happens
+    /// while others have their turns is seen late.
+    pub turn_ns: u64,
 }
 
 /// A replay.
@@ -85,10 +86,30 @@ pub struct Replay {
 
 /// The time that takes `ns` while no other CPU is busy, with those that are now.
 pub fn stretched(s: &State, ns: u64) -> u64 {
-    let is_shared = s.replay.as_ref().is_some_and(|r| r.costs.is_shared);
-    let is_busy = |cpu: &&crate::state::Cpu| cpu.current.is_some() || cpu.higher.runs.is_some();
-    let busy = s.cpus.iter().filter(is_busy).count() as u64;
-    ns * if is_shared { busy.max(1) } else { 1 }
+    match turn_ns(s) {
+        0 => ns,
+        _ => ns * busy(s),
+    }
+}
+
+/// How late a CPU sees what happens now: in its own turn at once, in that of another one when the
+/// turns of the others are over.
+pub fn lateness(s: &mut State) -> u64 {
+    let (turn, busy) = (turn_ns(s), busy(s));
+    if turn == 0 || between(&mut s.random, 1, busy) == 1 {
+        return 0;
+    }
+    between(&mut s.random, 0, (busy - 1) * turn)
+}
+
+fn turn_ns(s: &State) -> u64 {
+    s.replay.as_ref().map_or(0, |replay| replay.costs.turn_ns)
+}
+
+/// Number of CPUs that run a task, at least 1.
+fn busy(s: &State) -> u64 {
+    let is_busy = |cpu: &&Cpu| cpu.current.is_some() || cpu.higher.runs.is_some();
+    (s.cpus.iter().filter(is_busy).count() as u64).max(1)
 }
 
 /// The invocation that a task is.
@@ -113,7 +134,6 @@ pub fn plan(s: &mut State, task: TaskId) -> (u64, VecDeque<Act>) {
         0 => stretched(s, costs.start_ns),
         _ => 0,
     };
-    let exit = stretched(s, costs.exit_ns).max(LEAST_NS);
     let Some(one) = of(s, task) else {
         return (LEAST_NS, VecDeque::new());
     };
@@ -126,9 +146,20 @@ pub fn plan(s: &mut State, task: TaskId) -> (u64, VecDeque<Act>) {
     if let Behaviour::Invocation { is_last: last, .. } = &mut s.tasks[task].behaviour {
         *last = is_last;
     }
-    let end = [Act::Exit, Act::Run(exit)];
-    let acts = end.into_iter().filter(|_| is_last).collect();
-    (target - used, acts)
+    (target - used, [Act::Looks].into())
+}
+
+/// A process looks at its CPU clock, after the turns of other CPUs, and ends its turn.
+pub fn looks(s: &mut State, task: TaskId) {
+    let late = lateness(s);
+    let exit = s.replay.as_ref().map_or(0, |r| r.costs.exit_ns);
+    let exit = stretched(s, exit).max(LEAST_NS);
+    let ends = s.tasks[task].behaviour.ends();
+    let script = &mut s.tasks[task].life.script;
+    script.extend((late > 0).then_some(Act::Run(late)));
+    if ends {
+        script.extend([Act::Exit, Act::Run(exit)]);
+    }
 }
 
 /// A process has fallen asleep: for how long, ns; `None`: it has ended, or is no invocation.

@@ -165,6 +165,7 @@ fn act_words(s: &State, act: Act) -> String {
         Act::Receive { got, .. } => format!("receives, result {got}"),
         Act::Stay => "disables migration".into(),
         Act::StayNoMore => "enables migration".into(),
+        Act::Looks => "looks at its CPU clock".into(),
         Act::Exit => "exits".into(),
     }
 }

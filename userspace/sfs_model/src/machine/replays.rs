@@ -4,7 +4,7 @@
 use super::Machine;
 use crate::replay::LEAD_NS;
 use sfs_kernel_model::higher;
-use sfs_kernel_model::replay::stretched;
+use sfs_kernel_model::replay::{lateness, stretched};
 use sfs_kernel_model::state::{with, Event};
 use sfs_kernel_model::workload::Behaviour;
 
@@ -48,7 +48,7 @@ impl Machine {
         let number = replayer.next;
         replayer.next += 1;
         let next = replayer.arrivals.get(replayer.next).copied();
-        let costs = replayer.expenses;
+        let costs = replayer.expenses.clone();
         with(|s| {
             if let Some(next) = next {
                 let at = s.booted_at + LEAD_NS + next;
@@ -58,7 +58,8 @@ impl Machine {
             let gone = s.replay.as_ref().map_or(0, |replay| replay.gone);
             let ended = (gone - replayer.collected) as u64;
             replayer.collected = gone;
-            let begins = replayer.busy_until.max(s.now + stretched(s, costs.wake_ns));
+            let wake = lateness(s) + stretched(s, costs.wake_ns);
+            let begins = replayer.busy_until.max(s.now + wake);
             let forked = begins + stretched(s, costs.fork_ns);
             let rest = costs.after_ns + ended * costs.collect_ns;
             replayer.busy_until = forked + stretched(s, rest);

@@ -1,7 +1,8 @@
 //! The commands `replay` and `compare`.
 
 use super::compare::{Bounds, Comparison};
-use super::{replay, Expenses, Policy, Setup};
+use super::expenses::Expenses;
+use super::{replay, Policy, Setup};
 use crate::machine::{Outcome, Settings};
 use anyhow::Result;
 use clap::Args;
@@ -29,10 +30,10 @@ pub struct ReplayArgs {
     /// The result to write, in the format of faasbench
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Forks, exits and the replayer take no time; default: they cost what they cost in a guest in
-    /// virtual time
-    #[arg(long)]
-    free: bool,
+    /// What forks, exits, the replayer and others cost: guest (in virtual time), none, or changes to
+    /// the guest's, for example fork=100000,exit=0 (ns)
+    #[arg(long, default_value = "guest")]
+    costs: Expenses,
     /// Print what happened last before the first finding, or before the end
     #[arg(long)]
     timeline: bool,
@@ -72,7 +73,7 @@ impl ReplayArgs {
             trace: &trace.invocations,
             cpus: usize::from(self.cpus),
             policy: self.policy,
-            expenses: if self.free { Expenses::NONE } else { Expenses::GUEST },
+            expenses: self.costs.clone(),
             settings: Settings {
                 recorded: self.timeline,
                 ..Settings::default()

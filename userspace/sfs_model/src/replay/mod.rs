@@ -2,11 +2,12 @@
 //!
 //! Each invocation is a process that the replayer forks at its arrival, as `faas_replay` does: a
 //! real-time process that sleeps to absolute times, forks, and collects ended children while the
-//! next arrival is not near. The loader is scx_sfs without options. Nothing else runs. Invariants
-//! are checked as in a search.
+//! next arrival is not near. The loader is scx_sfs without options. Besides there are kernel threads
+//! as in a guest. Invariants are checked as in a search.
 
 pub mod command;
 pub mod compare;
+pub mod expenses;
 
 use crate::loader::plan::Plan;
 use crate::machine::{live, Outcome, Settings};
@@ -16,7 +17,8 @@ use faas_data::trace::{self, Phase};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sfs_kernel_model::group_load::GroupLoad;
-use sfs_kernel_model::replay::{Costs, Invocation, Replay, Step};
+use expenses::Expenses;
+use sfs_kernel_model::replay::{Invocation, Replay, Step};
 use sfs_kernel_model::topology;
 use sfs_kernel_model::workload::{Boundaries, Habits, Workload};
 use sfs_policy::defaults;
@@ -38,55 +40,6 @@ pub enum Policy {
     Learned,
     /// FAIR only.
     Fair,
-}
-
-/// What the replayer and its processes cost, in ns while one CPU is busy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expenses {
-    /// From an arrival until the replayer runs: the timer's interrupt.
-    pub wake_ns: u64,
-    /// From there until the process that it forks is runnable.
-    pub fork_ns: u64,
-    /// From there until it looks for ended processes.
-    pub after_ns: u64,
-    /// To collect one that has ended: wait4().
-    pub collect_ns: u64,
-    /// CPU time of a step of the loader, us.
-    pub loader_us: u64,
-    /// Of the processes.
-    pub of_process: Costs,
-}
-
-impl Expenses {
-    /// Nothing costs anything.
-    pub const NONE: Self = Self {
-        wake_ns: 0,
-        fork_ns: 1_000,
-        after_ns: 1_000,
-        collect_ns: 0,
-        loader_us: 1,
-        of_process: Costs {
-            start_ns: 0,
-            exit_ns: 0,
-            slack_ns: 0,
-            is_shared: false,
-        },
-    };
-
-    /// A guest in virtual time, as measured there (docs/model.md).
-    pub const GUEST: Self = Self {
-        wake_ns: 15_000,
-        fork_ns: 150_000,
-        after_ns: 15_000,
-        collect_ns: 40_000,
-        loader_us: 50,
-        of_process: Costs {
-            start_ns: 60_000,
-            exit_ns: 150_000,
-            slack_ns: 50_000,
-            is_shared: true,
-        },
-    };
 }
 
 /// A trace and the machine that replays it.
@@ -128,7 +81,7 @@ impl Replayer {
             next: 0,
             busy_until: 0,
             collected: 0,
-            expenses: setup.expenses,
+            expenses: setup.expenses.clone(),
             invocations: setup.trace.iter().map(invocation).collect(),
             policy: setup.policy,
         }
@@ -139,13 +92,13 @@ impl Replayer {
         Replay {
             invocations: std::mem::take(&mut self.invocations),
             gone: 0,
-            costs: self.expenses.of_process,
+            costs: self.expenses.of_process(),
         }
     }
 
     /// The loader of the machine.
     pub fn loader(&self) -> Plan {
-        Plan::default_of(self.policy as u32, self.expenses.loader_us)
+        Plan::default_of(self.policy as u32, (self.expenses.loader_ns / 1_000).max(1))
     }
 }
 
@@ -206,7 +159,7 @@ fn workload(setup: &Setup<'_>) -> Workload {
         policy: setup.policy as u32,
         slice_ns: defaults::INITIAL_SLICE_NS,
         tick_ns: TICK_NS,
-        residents: Vec::new(),
+        residents: setup.expenses.outside(setup.cpus),
         arrivals_ns: 0,
         burst_ns: 0,
         function_ns: 0,
