@@ -5,7 +5,7 @@ use super::Machine;
 use crate::replay::LEAD_NS;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::replay::{lateness, stretched};
-use sfs_kernel_model::state::{with, Event};
+use sfs_kernel_model::state::{with, Event, State};
 use sfs_kernel_model::workload::Behaviour;
 
 /// The CPU of the replayer. select_task_rq_rt() wakes it up where it was, unless a task of a higher
@@ -39,7 +39,7 @@ impl Machine {
         true
     }
 
-    /// The time of an arrival has come: the replayer wakes up, or is still busy. It forks, and then
+    /// The replayer's CPU sees that the time of an arrival has come: the replayer wakes up, or is still busy. It forks, and then
     /// collects what has ended.
     pub(super) fn replay_next(&mut self) {
         let Some(replayer) = &mut self.replayer else {
@@ -51,18 +51,17 @@ impl Machine {
         let costs = replayer.expenses.clone();
         with(|s| {
             if let Some(next) = next {
-                let at = s.booted_at + LEAD_NS + next;
+                let at = s.booted_at + LEAD_NS + next + lateness(s);
                 s.after(at.saturating_sub(s.now), Event::Arrival);
             }
             s.here = CPU;
             let gone = s.replay.as_ref().map_or(0, |replay| replay.gone);
             let ended = (gone - replayer.collected) as u64;
             replayer.collected = gone;
-            let wake = lateness(s) + stretched(s, costs.wake_ns);
-            let begins = replayer.busy_until.max(s.now + wake);
-            let forked = begins + stretched(s, costs.fork_ns);
+            let begins = replayer.busy_until.max(s.now + prompt(s, costs.wake_ns));
+            let forked = begins + prompt(s, costs.fork_ns);
             let rest = costs.after_ns + ended * costs.collect_ns;
-            replayer.busy_until = forked + stretched(s, rest);
+            replayer.busy_until = forked + prompt(s, rest);
             higher::run_for(s, CPU, replayer.busy_until - s.now);
             s.after(forked - s.now, Event::Forked(number as u32));
         });
@@ -105,4 +104,11 @@ impl Machine {
             self.end = with(|s| s.now);
         }
     }
+}
+
+/// The time that the replayer takes for `ns` of work. It begins at the interrupt, in a turn of its
+/// CPU, so only a part of its work waits for turns of other CPUs: in a guest 186 us took 204 us with
+/// two busy CPUs, and 443 us with four.
+fn prompt(s: &State, ns: u64) -> u64 {
+    (ns + stretched(s, ns)) / 2
 }

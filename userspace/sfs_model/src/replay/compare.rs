@@ -94,9 +94,21 @@ impl Comparison {
                 self.row(&mut text, &label, 3, &columns, |pairs| of(&side(pairs)));
             }
         }
-        for (name, part) in [("min", 0), ("5 %", 50), ("50 %", 500), ("95 %", 950), ("max", 1000)] {
+        for (name, part) in [
+            ("min", 0),
+            ("5 %", 50),
+            ("50 %", 500),
+            ("95 %", 950),
+            ("max", 1000),
+        ] {
             let of = |pairs: &[Pair]| quantile(pairs.iter().map(Pair::difference_ms), part);
-            self.row(&mut text, &format!("difference, {name}, ms"), 2, &columns, of);
+            self.row(
+                &mut text,
+                &format!("difference, {name}, ms"),
+                2,
+                &columns,
+                of,
+            );
         }
         for (name, part) in [("5 %", 50), ("50 %", 500), ("95 %", 950)] {
             let of = |pairs: &[Pair]| quantile(pairs.iter().map(Pair::ratio), part);
@@ -147,7 +159,9 @@ const MEASURES: [(&str, Of); 5] = [
     ("50 % of turnarounds, ms", |all| {
         quantile(turnarounds(all).into_iter(), 500)
     }),
-    ("mean slowdown", |all| mean(&slowdowns(all)).unwrap_or_default()),
+    ("mean slowdown", |all| {
+        mean(&slowdowns(all)).unwrap_or_default()
+    }),
     ("50 % of slowdowns", |all| {
         quantile(slowdowns(all).into_iter(), 500)
     }),
@@ -201,7 +215,10 @@ mod tests {
 
     #[test]
     fn differences_are_those_of_each_invocation() {
-        let trace = [Invocation::cpu(0, "f", 1_000), Invocation::cpu(0, "g", 100_000)];
+        let trace = [
+            Invocation::cpu(0, "f", 1_000),
+            Invocation::cpu(0, "g", 100_000),
+        ];
         let live = [record(0, 1_000), record(1, 100_000)];
         let model = [record(0, 3_500), record(1, 110_000)];
         let bounds = |ms, per_cent| Bounds { ms, per_cent };
@@ -210,8 +227,14 @@ mod tests {
         assert_eq!(of(bounds(2.0, 10.0)).agreement(), 0.5);
         assert_eq!(of(bounds(2.5, 10.0)).agreement(), 1.0);
         let table = of(bounds(2.0, 10.0)).table();
-        assert!(table.contains("| difference, max, ms | 10.00 | 2.50 | 10.00 |"), "{table}");
+        assert!(
+            table.contains("| difference, max, ms | 10.00 | 2.50 | 10.00 |"),
+            "{table}"
+        );
         // Slowdowns are 1 and 1 in one, 3.5 and 1.1 in the other.
-        assert!(table.contains("| distance of slowdowns | 1.000 | 1.000 | 1.000 |"), "{table}");
+        assert!(
+            table.contains("| distance of slowdowns | 1.000 | 1.000 | 1.000 |"),
+            "{table}"
+        );
     }
 }

@@ -51,17 +51,17 @@ impl Expenses {
 
     /// A guest in virtual time.
     pub const GUEST: Self = Self {
-        wake_ns: 15_000,
-        fork_ns: 165_000,
-        after_ns: 15_000,
-        collect_ns: 40_000,
+        wake_ns: 35_000,
+        fork_ns: 133_000,
+        after_ns: 23_000,
+        collect_ns: 30_000,
         loader_ns: 50_000,
         start_ns: 60_000,
         exit_ns: 150_000,
         slack_ns: 50_000,
-        turn_ns: 500_000,
-        thread_ns: 100_000,
-        pause_ns: 40_000_000,
+        turn_ns: 400_000,
+        thread_ns: 22_000,
+        pause_ns: 17_800_000,
     };
 
     /// Those of processes.
@@ -117,5 +117,23 @@ impl FromStr for Expenses {
             *place.ok_or_else(|| anyhow!("nothing that costs is called {name}"))? = value.into();
         }
         Ok(expenses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_those_of_a_guest_with_changes() {
+        let read = |text: &str| text.parse::<Expenses>().ok();
+        assert_eq!(read("guest"), Some(Expenses::GUEST));
+        assert_eq!(read("none"), Some(Expenses::NONE));
+        let changed = read("fork=7,turn=0").unwrap();
+        assert_eq!((changed.fork_ns, changed.turn_ns), (7, 0));
+        assert_eq!(changed.exit_ns, Expenses::GUEST.exit_ns);
+        for wrong in ["fork", "fork=-1", "fork=x", "spoon=1"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
     }
 }

@@ -12,12 +12,12 @@ pub mod expenses;
 use crate::loader::plan::Plan;
 use crate::machine::{live, Outcome, Settings};
 use anyhow::{ensure, Result};
+use expenses::Expenses;
 use faas_data::result::{Exit, Record};
 use faas_data::trace::{self, Phase};
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sfs_kernel_model::group_load::GroupLoad;
-use expenses::Expenses;
 use sfs_kernel_model::replay::{Invocation, Replay, Step};
 use sfs_kernel_model::topology;
 use sfs_kernel_model::workload::{Boundaries, Habits, Workload};
@@ -139,7 +139,10 @@ pub fn replay(setup: &Setup<'_>) -> Result<(Outcome, Vec<Record>)> {
     let records: Vec<Record> = records.collect();
     let open = replay.invocations.iter().filter(|one| !one.is_gone).count();
     if open > 0 && outcome.findings.is_empty() {
-        let text = format!("{open} invocations have not ended after {} s", ns / TICK_NS / 250);
+        let text = format!(
+            "{open} invocations have not ended after {} s",
+            ns / TICK_NS / 250
+        );
         outcome.findings.push(text);
     }
     Ok((outcome, records))
@@ -195,7 +198,11 @@ fn record(id: usize, one: &trace::Invocation, of: &Invocation, origin: u64) -> R
         service_us: one.service_us(),
         voluntary_switches: of.blocked + 1,
         involuntary_switches: of.preempted,
-        exit: if of.is_gone { Exit::Code(0) } else { Exit::Signal(9) },
+        exit: if of.is_gone {
+            Exit::Code(0)
+        } else {
+            Exit::Signal(9)
+        },
         runqueue_wait_us: of.ended_at.map(|end| wait(end) / 1_000),
     }
 }
