@@ -35,6 +35,8 @@ fn main() {
         .define("BPF_NO_PRESERVE_ACCESS_INDEX", None)
         // The kernel is compiled so as well.
         .flag("-fno-strict-aliasing")
+        // Each access to memory is a point at which other CPUs may proceed (c/points.h).
+        .flag("-fsanitize-coverage=func,trace-loads,trace-stores")
         .flag("-Wno-everything");
     match env::var_os("SFS_MODEL_SHARED") {
         None => build.compile("kernel_half"),

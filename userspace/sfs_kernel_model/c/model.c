@@ -8,7 +8,11 @@
 
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
+#include "points.h"
 #include "sfs.bpf.c"
+
+#undef __sync_lock_test_and_set
+MODEL_BEGIN
 
 /* ------------------------------------------------------------------------ maps */
 
@@ -352,3 +356,5 @@ void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
 }
 
 #include "loader.h"
+
+MODEL_END

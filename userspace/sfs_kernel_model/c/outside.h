@@ -91,8 +91,8 @@ void model_exec(struct task_struct *p, u32 name)
 
 /* -------------------------------------------------------- accept and receive */
 
-/* What the traced function returns: bpf_get_func_ret(). */
-static u64 returned;
+/* What the traced function returns, for each CPU: bpf_get_func_ret(). */
+static u64 returned[SFS_MAX_CPUS];
 
 /* The loader attaches these programs if accept is a boundary. */
 void model_enter_accept(u32 protocol, s32 unused)
@@ -107,7 +107,7 @@ void model_enter_accept(u32 protocol, s32 unused)
 
 void model_leave_accept(u32 protocol, s32 err)
 {
-	returned = err;
+	returned[bpf_get_smp_processor_id()] = err;
 	if (!(boundaries & SFS_BOUNDARY_ACCEPT))
 		return;
 	if (protocol == 2)
@@ -119,11 +119,12 @@ void model_leave_accept(u32 protocol, s32 err)
 /* And these if receive is one. Every other connection is to the port of the platform. */
 void model_leave_receive(u32 protocol, s32 got)
 {
-	static struct sock sock;
-	static struct socket socket = { .sk = &sock };
+	static struct sock socks[SFS_MAX_CPUS];
+	u32 here = bpf_get_smp_processor_id();
+	struct socket socket = { .sk = &socks[here] };
 
-	returned = got;
-	sock.__sk_common.skc_dport = got & 1 ? receive_port : receive_port + 1;
+	returned[here] = got;
+	socks[here].__sk_common.skc_dport = got & 1 ? receive_port : receive_port + 1;
 	if (!(boundaries & SFS_BOUNDARY_RECEIVE))
 		return;
 	if (protocol == 0)
@@ -136,7 +137,7 @@ void model_leave_receive(u32 protocol, s32 got)
 
 long bpf_get_func_ret(void *arguments, u64 *value)
 {
-	*value = returned;
+	*value = returned[bpf_get_smp_processor_id()];
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 use crate::ffi;
 use crate::groups;
 use crate::promises;
+use crate::race;
 use crate::sched::{call, do_enqueue_task, update_curr, DEQ_SAVE};
 use crate::state::{with, CpuId, Place, State, TaskId};
 use crate::timeline::{cpus_of, Entry};
@@ -10,6 +11,7 @@ use crate::timeline::{cpus_of, Entry};
 /// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
 /// leaves its queue and comes back; where it runs, it stops and goes on.
 pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
+    let (_wakeup, queue) = race::task_rq(task);
     let place = with(|s| s.tasks[task].place);
     if matches!(place, Place::Asleep | Place::Dead) {
         return with(set);
@@ -26,6 +28,7 @@ pub fn change(cpu: CpuId, task: TaskId, set: impl FnOnce(&mut State)) {
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_quiescent(p, DEQ_SAVE) });
     with(set);
+    let _queue = race::follow(task, queue);
     // SAFETY: the same.
     call(cpu, task, |p| unsafe { ffi::sfs_runnable(p, 0) });
     if place == Place::Running {
@@ -46,7 +49,9 @@ fn leave_queue(s: &mut State, task: TaskId, place: Place) {
             s.cpus[cpu].local.len() < before
         }
         Place::Queue(queue) => s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key)),
-        Place::Moving | Place::Asleep | Place::Dead => false,
+        // dispatch_dequeue(): the CPU that has taken it out finds that somebody was earlier.
+        Place::Moving => s.tasks[task].holding.take().is_some(),
+        Place::Asleep | Place::Dead => false,
     };
     if !there {
         s.finding(format!("task {task} is not where it waits, {place:x?}"));

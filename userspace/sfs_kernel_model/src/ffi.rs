@@ -1,28 +1,12 @@
 //! The compiled kernel half (`c/model.c`): its callbacks, and what the model reads of it.
 
-use std::ffi::c_void;
+use sfs_kernel_objects::maps::MapInfo;
 
 /// A task of the kernel; only the kernel half looks into it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct TaskStruct {
     _opaque: [u8; 0],
-}
-
-/// A map of the kernel half; `struct model_map`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct MapInfo {
-    /// Its address, which names it.
-    pub map: *const c_void,
-    /// `enum bpf_map_type`.
-    pub kind: u32,
-    /// In bytes; 0: values have no keys.
-    pub key_size: u32,
-    /// In bytes.
-    pub value_size: u32,
-    /// Most entries.
-    pub max_entries: u32,
 }
 
 /// `struct model_options`.
@@ -133,6 +117,13 @@ extern "C" {
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
     /// What is counted in all.
     pub fn model_counts_in_all(counts: *mut Counts);
+    /// Callbacks pause from now on or not, next after so many counts; plain accesses count for
+    /// `access`.
+    pub fn model_set_pause(may: bool, counts: i64, access: u32);
+    /// Callbacks pause from now on or not. Returns whether they did before.
+    pub fn model_let_pause(may: bool) -> bool;
+    /// A helper begins.
+    pub fn model_point();
 
     /// ops.init(). Returns a negative errno if it fails.
     pub fn sfs_init() -> i32;

@@ -5,6 +5,7 @@
 use crate::group_ffi::{self as ffi, Settings, NO_LIMIT};
 use crate::group_moves;
 use crate::groups::{note_unaware, GroupId, Stage, ROOT};
+use crate::race;
 use crate::sched::update_curr;
 use crate::state::{with, Event, Place, State, TaskId};
 use crate::workload::{between, exponential, Behaviour};
@@ -59,6 +60,8 @@ pub fn load() {
 
 /// Something happens to groups.
 pub fn happens(event: GroupEvent) {
+    let is_change = !matches!(event, GroupEvent::Sandbox(..) | GroupEvent::Return(..));
+    let _mutex = is_change.then(race::groups);
     match event {
         GroupEvent::Change => change_some(),
         GroupEvent::Move(task, to) => group_moves::begin_move(task, to),
@@ -91,7 +94,8 @@ fn change_some() {
     let (what, times) = with(|s| {
         let delay = exponential(&mut s.random, s.groups.load.changes_ns);
         s.after(delay, Event::Group(GroupEvent::Change));
-        s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+        let drawn = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+        race::place(s, drawn);
         let storms_of = s.groups.load.storms_of;
         let times = if chance(s, storms_of) {
             between(&mut s.random, 2, STORM)
@@ -181,7 +185,10 @@ fn create() {
         return; // cgroup_mutex is held; somebody else tries later
     }
     if let Some(group) = with(draw_group) {
+        // Tasks find it when it is online.
+        with(|s| s.groups.open.remove(&group));
         online(group);
+        with(|s| s.groups.open.insert(group));
     }
 }
 
@@ -320,6 +327,9 @@ fn offline(group: GroupId) {
 
 /// Finds the memory of groups that nothing points to: the next group may get it.
 fn collect(s: &mut State) {
+    if sfs_fibers::in_progress() > 1 {
+        return; // others may still point to it
+    }
     let groups = &s.groups;
     let is_used = |group: GroupId| {
         let points = |&task: &TaskId| {

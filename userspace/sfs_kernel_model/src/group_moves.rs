@@ -5,6 +5,7 @@ use crate::change::change;
 use crate::group_events::{any_open, chance, GroupEvent};
 use crate::group_ffi as ffi;
 use crate::groups::{GroupId, Stage, ROOT};
+use crate::race;
 use crate::sched::resched;
 use crate::state::{with, Event, Place, State, TaskId};
 use crate::workload::{between, Behaviour};
@@ -34,6 +35,7 @@ pub fn move_some(s: &mut State) {
 /// cgroup_migrate(): scx_cgroup_can_attach() asks the kernel half if the task's group of the CPU
 /// controller changes; then p->cgroups changes. Exiting tasks do not move.
 pub fn begin_move(task: TaskId, to: GroupId) {
+    let _wakeup = race::pi_lock(task); // cgroup_threadgroup_rwsem: it does not fork or exit now
     let found = with(|s| {
         let member = s.groups.members[task];
         let may = matches!(s.groups.all[to].stage, Stage::Online);
@@ -106,8 +108,8 @@ pub fn attach(task: TaskId, to: GroupId) {
         return; // finish_move() was earlier
     }
     let here = with(|s| {
-        s.here = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
-        s.here
+        let drawn = between(&mut s.random, 0, s.cpus.len() as u64 - 1) as usize;
+        race::place(s, drawn)
     });
     if with(|s| s.tasks[task].place == Place::Dead) {
         return;
@@ -127,6 +129,7 @@ pub fn attach(task: TaskId, to: GroupId) {
 
 /// cgroup_threadgroup_rwsem: a task does not begin to exit while it moves.
 pub fn finish_move(task: TaskId) {
+    let _wakeup = race::pi_lock(task);
     let to = with(|s| (s.groups.moving == Some(task)).then(|| s.groups.members[task].css));
     if let Some(to) = to {
         attach(task, to);

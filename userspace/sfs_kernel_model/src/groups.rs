@@ -3,10 +3,11 @@
 
 use crate::group_ffi::{self as ffi, GroupStruct, MemberState, Settings, NO_LIMIT};
 use crate::group_load::GroupLoad;
-use crate::quota::Account;
+use crate::race;
 use crate::state::{with, Place, State, TaskId};
 use crate::task_work::Work;
 use crate::workload::between;
+use sfs_kernel_objects::quota::Account;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::CString;
 use std::ptr;
@@ -310,7 +311,7 @@ pub fn member_of(task: TaskId) -> MemberState {
     let task = with(|s| s.tasks[task].fields.task);
     let mut member = MemberState::default();
     // SAFETY: the task is one of the machine's.
-    unsafe { ffi::model_member_of(task, &mut member) };
+    race::quietly(|| unsafe { ffi::model_member_of(task, &mut member) });
     member
 }
 
@@ -361,13 +362,17 @@ fn note_ran(s: &mut State, task: TaskId, delta: u64) {
 }
 
 /// A running task had a tick: the kernel half knows its quota now.
-pub fn ticked(task: TaskId) {
+/// `changes`: of control groups, at its begin.
+pub fn ticked(task: TaskId, changes: Option<u64>) {
     if !with(|s| s.groups.are_there()) {
         return;
     }
     let limit = member_of(task).limit;
     with(|s| {
         s.groups.members[task].is_unaware = false;
+        if changes.is_none() || changes != race::group_changes() {
+            return; // a change of quotas meanwhile
+        }
         let expected = s.groups.limit_of(task);
         if !s.groups.members[task].is_kernel_thread && limit != expected {
             s.finding(format!(

@@ -6,8 +6,9 @@
 
 use crate::ffi::{self, TaskStruct};
 use crate::program::current;
+use crate::race;
 use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
-use crate::state::{with, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
+use crate::state::{with, CpuId, Event, Place, State, TaskId, Timer, Walk, FIRST_PID};
 use rand_core::Rng;
 use std::ffi::c_void;
 use std::ptr;
@@ -66,16 +67,19 @@ extern "C" fn bpf_get_current_task_btf() -> *mut TaskStruct {
 
 #[no_mangle]
 extern "C" fn scx_bpf_cpu_curr(cpu: i32) -> *mut TaskStruct {
+    race::point();
     with(|s| current(s, cpu as usize))
 }
 
 #[no_mangle]
 extern "C" fn scx_bpf_task_cpu(task: *const TaskStruct) -> i32 {
+    race::point();
     task_of(task).map_or(0, |task| with(|s| s.tasks[task].cpu as i32))
 }
 
 #[no_mangle]
 extern "C" fn bpf_task_from_pid(pid: i32) -> *mut TaskStruct {
+    race::point();
     let Ok(task) = usize::try_from(pid - FIRST_PID) else {
         return ptr::null_mut();
     };
@@ -90,6 +94,7 @@ extern "C" fn bpf_task_release(_task: *mut TaskStruct) {}
 
 #[no_mangle]
 extern "C" fn bpf_timer_init(timer: *const c_void, map: *mut c_void, _flags: u64) -> i64 {
+    race::point();
     let new = Timer {
         map,
         callback: ptr::null_mut(),
@@ -101,6 +106,7 @@ extern "C" fn bpf_timer_init(timer: *const c_void, map: *mut c_void, _flags: u64
 
 #[no_mangle]
 extern "C" fn bpf_timer_set_callback(timer: *const c_void, callback: *mut c_void) -> i64 {
+    race::point();
     with(|s| match s.timers.get_mut(&(timer as usize)) {
         Some(timer) => {
             timer.callback = callback;
@@ -112,6 +118,7 @@ extern "C" fn bpf_timer_set_callback(timer: *const c_void, callback: *mut c_void
 
 #[no_mangle]
 extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64 {
+    race::point();
     with(|s| {
         let start = s.number();
         let Some(found) = s.timers.get_mut(&(timer as usize)) else {
@@ -129,6 +136,7 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
 
 #[no_mangle]
 extern "C" fn scx_bpf_create_dsq(queue: u64, _node: i32) -> i32 {
+    race::point();
     with(|s| match s.queues.insert(queue, Default::default()) {
         None => 0,
         Some(_) => EEXIST,
@@ -137,6 +145,7 @@ extern "C" fn scx_bpf_create_dsq(queue: u64, _node: i32) -> i32 {
 
 #[no_mangle]
 extern "C" fn scx_bpf_destroy_dsq(queue: u64) {
+    race::point();
     with(|s| match s.queues.remove(&queue) {
         Some(dsq) if !dsq.is_empty() => {
             s.finding(format!("queue {queue:#x} was removed with tasks"))
@@ -147,6 +156,7 @@ extern "C" fn scx_bpf_destroy_dsq(queue: u64) {
 
 #[no_mangle]
 extern "C" fn scx_bpf_dsq_nr_queued(queue: u64) -> i32 {
+    race::point();
     with(|s| {
         if queue == LOCAL {
             return s.cpus[s.here].local.len() as i32;
@@ -162,6 +172,7 @@ extern "C" fn scx_bpf_dsq_nr_queued(queue: u64) -> i32 {
 
 #[no_mangle]
 extern "C" fn scx_bpf_dsq_peek(queue: u64) -> *mut TaskStruct {
+    race::point();
     with(|s| {
         let first = s.queues.get(&queue).and_then(|dsq| dsq.iter().next());
         first.map_or(ptr::null_mut(), |task| s.tasks[task].fields.task)
@@ -194,6 +205,7 @@ unsafe extern "C" fn scx_bpf_dsq_insert___v1(
     slice: u64,
     flags: u64,
 ) {
+    race::point();
     // SAFETY: the task's memory lives as long as the machine.
     with(|s| unsafe {
         let place = s.tasks[id(task)].fields.slice;
@@ -216,6 +228,7 @@ unsafe extern "C" fn __scx_bpf_dsq_insert_vtime(
     task: *mut TaskStruct,
     args: *const VtimeArgs,
 ) -> bool {
+    race::point();
     // SAFETY: the kernel half passes its own structure; the task's memory lives as long as the
     // machine.
     let args = unsafe { &*args };
@@ -234,6 +247,7 @@ unsafe extern "C" fn __scx_bpf_dsq_insert_vtime(
 
 #[no_mangle]
 unsafe extern "C" fn scx_bpf_task_set_slice___new(task: *mut TaskStruct, slice: u64) -> bool {
+    race::point();
     // SAFETY: the task's memory lives as long as the machine.
     with(|s| unsafe { *s.tasks[id(task)].fields.slice = slice });
     true
@@ -241,6 +255,7 @@ unsafe extern "C" fn scx_bpf_task_set_slice___new(task: *mut TaskStruct, slice: 
 
 #[no_mangle]
 unsafe extern "C" fn scx_bpf_task_set_dsq_vtime___new(task: *mut TaskStruct, vtime: u64) -> bool {
+    race::point();
     // SAFETY: the task's memory lives as long as the machine.
     with(|s| unsafe { *s.tasks[id(task)].fields.vtime = vtime });
     true
@@ -249,21 +264,32 @@ unsafe extern "C" fn scx_bpf_task_set_dsq_vtime___new(task: *mut TaskStruct, vti
 /// consume_dispatch_q(): the first task that may run here goes to the local queue.
 #[no_mangle]
 extern "C" fn scx_bpf_dsq_move_to_local___v1(queue: u64) -> bool {
-    with(|s| {
-        let here = s.here;
-        flush_dispatch_buf(s, here);
-        let Some(dsq) = s.queues.get(&queue) else {
-            s.finding(format!("there is no queue {queue:#x} to take from"));
+    race::point();
+    let here = with(|s| {
+        flush_dispatch_buf(s, s.here);
+        s.here
+    });
+    loop {
+        let Some(task) = with(|s| first_for(s, here, queue)) else {
             return false;
         };
-        let Some(task) = dsq.iter().find(|&task| s.may_run(task, here)) else {
-            return false;
-        };
-        take_out(s, task, queue);
-        s.tasks[task].cpu = here;
-        dispatch_enqueue(s, task, LOCAL, 0);
-        true
-    })
+        // consume_remote_task() starts again if the task has gone elsewhere.
+        if let Some(_migrating) = race::migrate(here, task) {
+            with(|s| dispatch_enqueue(s, task, LOCAL, 0));
+            return true;
+        }
+    }
+}
+
+/// Takes the first task that may run on a CPU out of a queue.
+fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
+    let Some(dsq) = s.queues.get(&queue) else {
+        s.finding(format!("there is no queue {queue:#x} to take from"));
+        return None;
+    };
+    let task = dsq.iter().find(|&task| s.may_run(task, cpu))?;
+    take_out(s, task, queue);
+    Some(task)
 }
 
 fn take_out(s: &mut State, task: TaskId, queue: u64) {
@@ -279,6 +305,7 @@ fn take_out(s: &mut State, task: TaskId, queue: u64) {
 
 #[no_mangle]
 unsafe extern "C" fn bpf_iter_scx_dsq_new(walk: *mut u64, queue: u64, flags: u64) -> i32 {
+    race::point();
     let number = with(|s| {
         let number = s.number();
         if s.queues.contains_key(&queue) {
@@ -305,6 +332,7 @@ unsafe extern "C" fn bpf_iter_scx_dsq_new(walk: *mut u64, queue: u64, flags: u64
 
 #[no_mangle]
 unsafe extern "C" fn bpf_iter_scx_dsq_next(walk: *mut u64) -> *mut TaskStruct {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     let number = unsafe { *walk };
     with(|s| {
@@ -326,6 +354,7 @@ unsafe extern "C" fn bpf_iter_scx_dsq_next(walk: *mut u64) -> *mut TaskStruct {
 
 #[no_mangle]
 unsafe extern "C" fn bpf_iter_scx_dsq_destroy(walk: *mut u64) {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     let number = unsafe { *walk };
     with(|s| s.walks.remove(&number));
@@ -333,6 +362,7 @@ unsafe extern "C" fn bpf_iter_scx_dsq_destroy(walk: *mut u64) {
 
 #[no_mangle]
 unsafe extern "C" fn scx_bpf_dsq_move_set_slice___new(walk: *mut u64, slice: u64) {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     let number = unsafe { *walk };
     with(|s| s.walks.get_mut(&number).expect("a walk").next_slice = Some(slice));
@@ -340,6 +370,7 @@ unsafe extern "C" fn scx_bpf_dsq_move_set_slice___new(walk: *mut u64, slice: u64
 
 #[no_mangle]
 unsafe extern "C" fn scx_bpf_dsq_move_set_vtime___new(walk: *mut u64, vtime: u64) {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     let number = unsafe { *walk };
     with(|s| s.walks.get_mut(&number).expect("a walk").next_vtime = Some(vtime));
@@ -352,6 +383,7 @@ unsafe extern "C" fn scx_bpf_dsq_move___new(
     queue: u64,
     flags: u64,
 ) -> bool {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     move_task(unsafe { *walk }, id(task), queue, flags)
 }
@@ -363,35 +395,46 @@ unsafe extern "C" fn scx_bpf_dsq_move_vtime___new(
     queue: u64,
     flags: u64,
 ) -> bool {
+    race::point();
     // SAFETY: the iterator is memory of the kernel half.
     move_task(unsafe { *walk }, id(task), queue, flags | ENQ_PRIQ)
 }
 
 /// scx_dsq_move().
 fn move_task(walk: u64, task: TaskId, queue: u64, flags: u64) -> bool {
-    with(|s| {
-        let walk = s.walks.get_mut(&walk).expect("a walk");
-        let (from, slice, vtime) = (walk.queue, walk.next_slice.take(), walk.next_vtime.take());
-        if s.tasks[task].place != Place::Queue(from) || s.faults.stuck_queues {
-            return false;
-        }
-        take_out(s, task, from);
-        crate::groups::leaves_park(s, task, from, queue);
-        let fields = s.tasks[task].fields;
-        // SAFETY: the task's memory lives as long as the machine.
-        unsafe {
-            *fields.slice = slice.unwrap_or(*fields.slice);
-            *fields.vtime = vtime.unwrap_or(*fields.vtime);
-        }
-        dispatch_enqueue(s, task, queue, flags);
-        true
+    let here = with(|s| s.here);
+    race::at_source(here, task, || {
+        with(|s| move_locked(s, walk, task, (queue, flags)))
     })
+}
+
+/// The same with the task's run queue locked: it must not have left its queue, even if it has come
+/// back since the walk began.
+fn move_locked(s: &mut State, walk: u64, task: TaskId, (queue, flags): (u64, u64)) -> bool {
+    let walk = s.walks.get_mut(&walk).expect("a walk");
+    let began = walk.began;
+    let (from, slice, vtime) = (walk.queue, walk.next_slice.take(), walk.next_vtime.take());
+    let t = &s.tasks[task];
+    if t.place != Place::Queue(from) || t.queued_as > began || s.faults.stuck_queues {
+        return false;
+    }
+    take_out(s, task, from);
+    crate::groups::leaves_park(s, task, from, queue);
+    let fields = s.tasks[task].fields;
+    // SAFETY: the task's memory lives as long as the machine.
+    unsafe {
+        *fields.slice = slice.unwrap_or(*fields.slice);
+        *fields.vtime = vtime.unwrap_or(*fields.vtime);
+    }
+    dispatch_enqueue(s, task, queue, flags);
+    true
 }
 
 // ----------------------------------------------------------------------- kicks
 
 #[no_mangle]
 extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
+    race::point();
     let cpu = cpu as usize;
     with(|s| {
         if cpu >= s.cpus.len() {
@@ -408,5 +451,6 @@ extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
 
 #[no_mangle]
 extern "C" fn scx_bpf_reenqueue_local___v1() -> u32 {
+    race::point();
     crate::higher::reenqueue_local()
 }

@@ -6,7 +6,6 @@
 //! it is drawn in [`workload`]. `sfs_model` lets time pass.
 
 pub mod change;
-pub mod dsq;
 pub mod ffi;
 pub mod group_events;
 pub mod group_ffi;
@@ -18,13 +17,11 @@ pub mod higher;
 pub mod life;
 pub mod loader_ffi;
 pub mod map_helpers;
-pub mod maps;
 pub mod program;
 pub mod promises;
-pub mod quota;
+pub mod race;
 pub mod reader;
 pub mod replay;
-pub mod ringbuf;
 pub mod sched;
 pub mod social;
 pub mod state;

@@ -4,13 +4,14 @@
 use crate::ffi;
 use crate::group_moves;
 use crate::program::in_program;
+use crate::race::{self, Held};
 use crate::replay;
 use crate::sched::{wake_up, wake_up_sync};
 use crate::social::first_turn;
 use crate::state::{with, CpuId, Place, State, TaskId, FIRST_PID};
 use crate::stay;
 use crate::task_work;
-use crate::tasks::{init_task, new_fields, push_task};
+use crate::tasks::{init_task, new_fields, push_task, sleeps};
 use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour, Then};
 use std::collections::VecDeque;
@@ -175,6 +176,14 @@ pub fn awaits_mail(behaviour: Behaviour) -> bool {
     matches!(behaviour, Behaviour::Social(social) if social.awaits_mail())
 }
 
+/// A message has come for a task that has just fallen asleep. Returns true if it ends the sleep.
+pub fn takes_mail(s: &mut State, task: TaskId) -> bool {
+    let t = &mut s.tasks[task];
+    let takes = awaits_mail(t.behaviour) && t.life.mail > 0;
+    t.life.mail -= u32::from(takes);
+    takes
+}
+
 fn perform(cpu: CpuId, task: TaskId, act: Act) {
     let program = |program: unsafe extern "C" fn(u32, i32), protocol, value| {
         // SAFETY: takes plain values; the task is current on its CPU.
@@ -202,9 +211,11 @@ fn perform(cpu: CpuId, task: TaskId, act: Act) {
 
 /// Wakes a task up that waits for a message, or leaves it one: a pipe, a socket, a futex.
 fn send(cpu: CpuId, to: TaskId, sync: bool) {
+    let _waking = race::wakes(to);
     let waits = with(|s| {
+        let is_asleep = sleeps(s, to);
         let t = &mut s.tasks[to];
-        let waits = t.place == Place::Asleep && awaits_mail(t.behaviour) && !t.stops;
+        let waits = is_asleep && awaits_mail(t.behaviour) && !t.stops;
         t.life.mail += u32::from(!waits && t.place != Place::Dead);
         if waits {
             plan(s, to);
@@ -219,7 +230,7 @@ fn send(cpu: CpuId, to: TaskId, sync: bool) {
 }
 
 /// kernel_clone(): the child begins on the parent's CPU, with its affinity and weight.
-fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<TaskId> {
+fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<(TaskId, Held)> {
     // cgroup_css_set_fork() waits until nobody moves.
     group_moves::finish_move(task);
     let child = with(|s| {
@@ -236,6 +247,7 @@ fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<Task
         s.tasks[child].life.is_unborn = !is_thread;
         child
     });
+    let held = race::pi_lock(child); // nobody finds it before it is complete
     init_task(child, true);
     let fails = with(|s| between(s.own_random(task), 0, 40) == 0);
     if fails {
@@ -246,7 +258,7 @@ fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<Task
         with(|s| s.forget(child));
         return None;
     }
-    Some(child)
+    Some((child, held))
 }
 
 /// wake_up_new_task().
@@ -260,7 +272,7 @@ fn start(cpu: CpuId, child: TaskId) {
 
 fn fork(cpu: CpuId, task: TaskId, tells: Tells, runs_us: u64) {
     match clone(cpu, task, runs_us, false) {
-        Some(child) => {
+        Some((child, _held)) => {
             with(|s| s.tasks[child].life.parent = Some((task, tells)));
             start(cpu, child);
         }
@@ -271,7 +283,7 @@ fn fork(cpu: CpuId, task: TaskId, tells: Tells, runs_us: u64) {
 
 fn thread(cpu: CpuId, task: TaskId, runs_us: u64) {
     let leader = with(|s| s.tasks[task].life.leader.unwrap_or(task));
-    let Some(child) = clone(cpu, task, runs_us, true) else {
+    let Some((child, _held)) = clone(cpu, task, runs_us, true) else {
         return;
     };
     with(|s| {

@@ -3,9 +3,10 @@
 
 use crate::ffi::TaskStruct;
 use crate::helpers::task_of;
-use crate::maps::{Context, Map};
+use crate::race;
 use crate::reader;
 use crate::state::{with, State};
+use sfs_kernel_objects::maps::{Context, Map};
 use std::ffi::c_void;
 use std::ptr;
 
@@ -14,6 +15,7 @@ const CREATE: u64 = 1;
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
+    race::point();
     // SAFETY: the kernel half gives a key of this map.
     with(|s| unsafe { s.maps[&(map as usize)].lookup(key, s.here) })
 }
@@ -25,30 +27,35 @@ unsafe extern "C" fn bpf_map_update_elem(
     value: *const u8,
     flags: u64,
 ) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives a key and a value of this map.
     with(|s| unsafe { own(s, map).update(key, value, flags) })
 }
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_delete_elem(map: *const c_void, key: *const u8) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives a key of this map.
     with(|s| unsafe { own(s, map).delete(key) })
 }
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_push_elem(map: *const c_void, value: *const u8, _flags: u64) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives a value of this map.
     with(|s| unsafe { own(s, map).push(value) })
 }
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_pop_elem(map: *const c_void, value: *mut u8) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives room for a value of this map.
     with(|s| unsafe { own(s, map).pop(value) })
 }
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_peek_elem(map: *const c_void, value: *mut u8) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives room for a value of this map.
     with(|s| unsafe { own(s, map).peek(value) })
 }
@@ -66,6 +73,7 @@ extern "C" fn bpf_task_storage_get(
     _value: *const c_void,
     flags: u64,
 ) -> *mut u8 {
+    race::point();
     let Some(task) = task_of(task) else {
         return ptr::null_mut();
     };
@@ -86,6 +94,7 @@ unsafe extern "C" fn bpf_ringbuf_output(
     size: u64,
     flags: u64,
 ) -> i64 {
+    race::point();
     // SAFETY: the kernel half gives a record of this size.
     let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
     with(|s| reader::output(s, map, record, flags))
@@ -94,5 +103,6 @@ unsafe extern "C" fn bpf_ringbuf_output(
 /// The kernel half asks for BPF_RB_AVAIL_DATA only.
 #[no_mangle]
 extern "C" fn bpf_ringbuf_query(map: *mut c_void, _flags: u64) -> u64 {
+    race::point();
     with(|s| reader::unread(s, map))
 }

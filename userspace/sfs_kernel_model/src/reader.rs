@@ -1,7 +1,7 @@
 //! The process that reads what the kernel half reports: the loader, as far as the kernel knows it.
 
-use crate::ringbuf::Ring;
 use crate::state::{CpuId, Event, State, TaskId};
+use sfs_kernel_objects::ringbuf::Ring;
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt::Debug;

@@ -8,11 +8,12 @@ use crate::groups;
 use crate::higher;
 use crate::program::{current, in_program};
 use crate::promises;
+use crate::race;
 use crate::replay;
 use crate::state::{with, CpuId, Event, Place, State, TaskId};
 use crate::stay;
 use crate::task_work;
-use crate::tasks::finish;
+use crate::tasks::{finish, sleeps, DEAD};
 use crate::timeline::{tell_run, Entry};
 use std::ptr;
 
@@ -52,9 +53,8 @@ const QUEUED: u32 = 1;
 const DEQ_SLEEP: u64 = 1;
 /// DEQUEUE_SAVE.
 pub const DEQ_SAVE: u64 = 2;
-/// TASK_INTERRUPTIBLE and TASK_DEAD.
+/// TASK_INTERRUPTIBLE.
 const SLEEPS: u32 = 1;
-const DEAD: u32 = 0x80;
 /// An interrupt reaches another CPU after at most so long.
 pub const IPI_NS: u64 = 2_000;
 
@@ -86,6 +86,10 @@ pub fn wake_up_sync(cpu: CpuId, task: TaskId) {
 
 fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
     let is_new = flags & WAKE_FORK != 0;
+    let _waking = race::wakes(task);
+    if !with(|s| sleeps(s, task)) {
+        return; // somebody else was earlier
+    }
     let (previous, is_pinned) = with(|s| {
         let t = &mut s.tasks[task];
         t.place = Place::Moving;
@@ -120,6 +124,7 @@ fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
         }
         chosen
     });
+    let _queue = race::run_queue(chosen); // ttwu_queue(), or wake_up_new_task()
     let flags = if is_new { 0 } else { ENQ_WAKEUP };
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_runnable(p, flags) });
@@ -235,6 +240,7 @@ pub fn resched(s: &mut State, cpu: CpuId) {
 
 /// kick_one_cpu(): a kick arrives.
 pub fn kicked(cpu: CpuId, flags: u64) {
+    let _queue = race::run_queue(cpu);
     with(|s| match s.cpus[cpu].current {
         _ if higher::has(s, cpu) => {}
         None => resched(s, cpu),
@@ -271,6 +277,8 @@ pub fn update_curr(s: &mut State, cpu: CpuId) {
 
 /// scheduler_tick().
 pub fn tick(cpu: CpuId) {
+    let _queue = race::run_queue(cpu);
+    let changes = race::group_changes();
     let Some(current) = with(|s| {
         update_curr(s, cpu);
         s.cpus[cpu].current
@@ -279,7 +287,7 @@ pub fn tick(cpu: CpuId) {
     };
     // SAFETY: the task is one of the machine's.
     call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
-    groups::ticked(current);
+    groups::ticked(current, changes);
     with(|s| {
         if slice(s, current) == 0 {
             resched(s, cpu);
@@ -295,16 +303,19 @@ pub fn slice(s: &State, task: TaskId) -> u64 {
 
 /// sys_sched_yield(): yield_task_scx(), then schedule().
 pub fn yield_now(cpu: CpuId, task: TaskId) {
+    let queue = race::run_queue(cpu);
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe {
         ffi::sfs_yield(p, ptr::null_mut());
     });
+    drop(queue);
     schedule(cpu);
 }
 
 /// __schedule(): a CPU gets its next task. It forgets requests to look for another one which
 /// come meanwhile (clear_tsk_need_resched()).
 pub fn schedule(cpu: CpuId) {
+    let queue = race::run_queue(cpu);
     with(|s| s.cpus[cpu].resched = false);
     if with(|s| higher::keeps(s, cpu)) {
         return;
@@ -313,12 +324,14 @@ pub fn schedule(cpu: CpuId) {
         s.cpus[cpu].switches_from = Some(current(s, cpu));
         s.cpus[cpu].current
     });
+    let on_cpu = previous.map(race::on_cpu);
     let left = switch(cpu);
     with(|s| s.cpus[cpu].resched = false);
     if let Some(task) = previous {
         stay::switched_out(cpu, task);
     }
     with(|s| s.cpus[cpu].switches_from = None);
+    drop((on_cpu, queue)); // finish_task_switch()
     if let Some(task) = left {
         finish(task);
     }
@@ -363,7 +376,9 @@ fn switch(cpu: CpuId) -> Option<TaskId> {
 /// dequeue_task_scx(): the current task goes to sleep, or ends.
 fn dequeue(cpu: CpuId, task: TaskId) {
     with(|s| {
-        let state = if s.tasks[task].behaviour.ends() {
+        // A task that is killed just now exits first, on its way to user mode.
+        let exits = !s.groups.are_there() || s.groups.members[task].exits;
+        let state = if s.tasks[task].behaviour.ends() && exits {
             DEAD
         } else {
             SLEEPS

@@ -1,13 +1,13 @@
 //! The model's state: tasks, CPUs, queues, maps, timers, the clock and what is to happen.
 
-use crate::dsq::Dsq;
 use crate::ffi::{Fields, TaskStruct};
 use crate::group_events::GroupEvent;
 use crate::groups::Groups;
-use crate::maps::Map;
 use crate::reader::Reader;
 use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
+use sfs_kernel_objects::dsq::Dsq;
+use sfs_kernel_objects::maps::Map;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -50,7 +50,7 @@ pub struct Task {
     /// When it was queued: higher is later.
     pub queued_as: u64,
     /// Its place in that queue.
-    pub key: crate::dsq::Key,
+    pub key: sfs_kernel_objects::dsq::Key,
     /// CPU time in ns until it does the next thing.
     pub left_ns: u64,
     /// It leaves its CPU to sleep or to end.
@@ -61,6 +61,8 @@ pub struct Task {
     pub allowed_since: u64,
     /// The queue that select_cpu() or enqueue() has named, with flags; `None`: none yet.
     pub direct: Option<(u64, u64)>,
+    /// `p->scx.holding_cpu`: the CPU that has taken it out of a queue, and has not got it yet.
+    pub holding: Option<CpuId>,
     /// How it behaves.
     pub behaviour: crate::workload::Behaviour,
     /// What it is promised.
@@ -70,7 +72,7 @@ pub struct Task {
     /// Random numbers of its own; `None`: it takes those of the machine.
     pub random: Option<Box<ChaCha8Rng>>,
     /// What the kernel half keeps of it.
-    pub context: Option<crate::maps::Context>,
+    pub context: Option<sfs_kernel_objects::maps::Context>,
 }
 
 /// Faults of a machine.
@@ -167,7 +169,7 @@ pub struct Walk {
     /// From the end to the front.
     pub reverse: bool,
     /// The place of the task that was shown last.
-    pub at: Option<crate::dsq::Key>,
+    pub at: Option<sfs_kernel_objects::dsq::Key>,
     /// Slice and virtual time for the next move.
     pub next_slice: Option<u64>,
     /// See `next_slice`.

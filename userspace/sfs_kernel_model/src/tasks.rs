@@ -4,6 +4,7 @@ use crate::ffi::{self, Fields, TaskStruct};
 use crate::groups;
 use crate::life::{self, Life};
 use crate::promises::Promise;
+use crate::race;
 use crate::reader;
 use crate::replay;
 use crate::state::{with, Event, Place, State, Task, TaskId};
@@ -14,6 +15,8 @@ use std::mem::MaybeUninit;
 
 /// PF_KTHREAD.
 pub const KERNEL_THREAD: u32 = 0x0020_0000;
+/// TASK_DEAD.
+pub const DEAD: u32 = 0x80;
 
 /// The memory of a new task.
 pub fn new_fields(pid: i32, now: u64) -> Fields {
@@ -46,6 +49,7 @@ pub fn push_task(
         waits_since: None,
         allowed_since: s.now,
         direct: None,
+        holding: None,
         behaviour,
         promise: Promise::default(),
         life: Life::default(),
@@ -85,11 +89,22 @@ pub fn swapper(now: u64) -> *mut TaskStruct {
     fields.task
 }
 
+/// ttwu_state_match(): a task that sleeps can be woken up, one that is about to end cannot.
+pub fn sleeps(s: &State, task: TaskId) -> bool {
+    s.tasks[task].place == Place::Asleep && !is_dead(s, task)
+}
+
+/// TASK_DEAD.
+fn is_dead(s: &State, task: TaskId) -> bool {
+    // SAFETY: the task's memory lives as long as the machine.
+    unsafe { *s.tasks[task].fields.state == DEAD }
+}
+
 /// finish_task_switch(): the task that has left sleeps, or is no more.
 pub fn finish(task: TaskId) {
     with(|s| {
         s.tasks[task].stops = false;
-        let ends = s.tasks[task].behaviour.ends();
+        let ends = is_dead(s, task);
         s.tell(if ends {
             Entry::Ends(task)
         } else {
@@ -108,9 +123,15 @@ pub fn finish(task: TaskId) {
         t.behaviour.sleep(random)
     });
     match sleep {
+        // A signal has come in the middle of the switch.
+        None if !with(|s| is_dead(s, task)) => with(|s| s.after(1_000, Event::Wake(task))),
+        // So has a message.
+        Some(_) if with(|s| life::takes_mail(s, task)) => with(|s| s.after(0, Event::Wake(task))),
         Some(_) if with(|s| life::awaits_mail(s.tasks[task].behaviour)) => {}
         Some(ns) => with(|s| s.after(ns, Event::Wake(task))),
         None => {
+            // sched_ext_dead() and scx_disable_and_exit_task().
+            let _locks = race::task_rq(task);
             let pointer = with(|s| s.tasks[task].fields.task);
             // SAFETY: the task is one of the machine's.
             unsafe { ffi::model_exit_task(pointer) };

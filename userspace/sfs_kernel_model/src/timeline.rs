@@ -38,6 +38,10 @@ pub enum Entry {
     Acts(TaskId, Act),
     /// A real-time task has a CPU from now on.
     Taken(CpuId),
+    /// The callback with this number, on a CPU, pauses: others go on.
+    Pauses(u64, CpuId),
+    /// It goes on.
+    GoesOn(u64, CpuId),
     /// The loader has done this.
     Loader(String),
 }
@@ -126,6 +130,8 @@ pub fn words(s: &State, entry: &Entry) -> Option<String> {
         Entry::Ends(task) => format!("{} has ended", name(s, *task)),
         Entry::Acts(task, act) => format!("{} {}", name(s, *task), act_words(s, *act)),
         Entry::Taken(cpu) => format!("a real-time task takes CPU {cpu}"),
+        Entry::Pauses(number, cpu) => format!("callback {number} pauses on CPU {cpu}"),
+        Entry::GoesOn(number, cpu) => format!("callback {number} goes on, on CPU {cpu}"),
         Entry::Loader(did) => format!("the loader {did}"),
     })
 }
@@ -216,7 +222,7 @@ extern "C" {
 pub fn turn_of(task: TaskId) -> u32 {
     let task = with(|s| s.tasks[task].fields.task);
     // SAFETY: the task is one of the machine's.
-    unsafe { model_turn_of(task) }
+    crate::race::quietly(|| unsafe { model_turn_of(task) })
 }
 
 /// Notes that a CPU runs a task, with the kind of its turn, if that is recorded.

@@ -1,10 +1,12 @@
 //! Invariants of control groups: the kernel half's counts are those of a recount, a group with a
 //! quota keeps it, and a group that has quota again does not stay frozen.
 
+use sfs_fibers::longest_ns;
 use sfs_kernel_model::group_ffi::{self as ffi, GroupState, GroupSums};
 use sfs_kernel_model::groups::{member_of, GroupId, Stage, ROOT};
-use sfs_kernel_model::quota::Account;
+use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, State};
+use sfs_kernel_objects::quota::Account;
 use std::collections::BTreeMap;
 
 /// ns in a millisecond.
@@ -16,6 +18,8 @@ const PARKED: u64 = 0x1000_0000_0000_0000;
 const RELEASE_NS: u64 = 7 * MS;
 /// From the end of a task's turn by the tick until it has left its CPU, ns.
 const SWITCH_NS: u64 = 50_000;
+/// So many callbacks that pause are between a cause and its effect at most.
+const PAUSES: u64 = 20;
 
 /// Counts of a group, from its tasks and the groups below.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,7 +61,9 @@ pub fn check(tick_ns: u64) {
     });
 }
 
-/// Active tasks and groups, and tenants, without races: callbacks do not interleave here.
+/// Active tasks and groups, and tenants. Where callbacks interleave, the weight of a group that
+/// becomes active and inactive at once may stay counted, or uncounted (group.bpf.h, struct group);
+/// the group above has counted the same.
 fn recount(states: &BTreeMap<u64, GroupState>) {
     let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
     let live: Vec<_> = with(|s| s.live.iter().copied().collect());
@@ -68,10 +74,10 @@ fn recount(states: &BTreeMap<u64, GroupState>) {
         group.nr_active += 1;
         sums.entry(member.tenant).or_default().tenant_tasks += 1;
     }
-    for state in states.values().filter(|state| state.nr_active > 0) {
+    for state in states.values() {
         let above = sums.entry(state.parent).or_default();
         above.active += i64::from(state.counted);
-        above.nr_active += 1;
+        above.nr_active += i64::from(state.nr_active > 0);
     }
     let (mut limited, mut weight) = (0, 0);
     for (&id, state) in states {
@@ -109,7 +115,7 @@ fn compare(s: &mut State, id: u64, state: &GroupState, of: Sums) {
         ));
     }
     let counted = if state.nr_active > 0 { state.weight } else { 0 };
-    if state.counted != counted {
+    if state.counted != counted && !race::is_on() {
         s.finding(format!(
             "group {id} counts as {}, and should as {counted}",
             state.counted
@@ -147,7 +153,7 @@ fn check_settings(s: &mut State, group: GroupId, state: &GroupState) {
 
 /// The CPU time that the group has used of its quota, and that it does not use more.
 fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64) {
-    let (now, cpus) = (s.monotonic(), s.cpus.len() as u64);
+    let now = s.monotonic();
     let Some(account) = &mut s.groups.all[group].account else {
         return;
     };
@@ -159,6 +165,9 @@ fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64
         ..account
     };
     kept.pass(now);
+    if race::is_on() {
+        return follow_account(s, group, kept, tick_ns);
+    }
     if (kept.used, kept.start) != (account.used, account.start) {
         s.finding(format!(
             "group {} counts {} ns of its quota as used, and tasks have used {}",
@@ -167,8 +176,32 @@ fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64
             account.used
         ));
     }
-    // Tasks on each CPU run until the tick after the one that has used up the quota.
-    let most = account.quota_ns + cpus * (tick_ns + SWITCH_NS);
+    check_quota(s, group, account, tick_ns);
+}
+
+/// The same where callbacks interleave: the begin of a period and CPU time come in another order
+/// than here, and what is saved up is cut at another time (replenish()). So the kernel half may be
+/// off by the CPU time of a tick, and by the quota of a period.
+fn follow_account(s: &mut State, group: GroupId, kept: Account, tick_ns: u64) {
+    let account = s.groups.all[group].account.as_mut();
+    let account = account.expect("a group with a quota");
+    let off = account.used.abs_diff(kept.used);
+    (account.used, account.start) = (kept.used, kept.start);
+    let account = *account;
+    if off > account.quota_ns + tick_ns + longest_ns() {
+        s.finding(format!(
+            "group {} counts {} ns of its quota as used, {off} ns more or less than tasks have used",
+            group + 1,
+            account.used,
+        ));
+    }
+    check_quota(s, group, account, tick_ns);
+}
+
+/// Tasks on each CPU run until the tick after the one that has used up the quota.
+fn check_quota(s: &mut State, group: GroupId, account: Account, tick_ns: u64) {
+    let cpus = s.cpus.len() as u64;
+    let most = account.quota_ns + cpus * (tick_ns + SWITCH_NS + PAUSES * longest_ns());
     if account.strict > most as i64 && !account.let_go {
         s.finding(format!(
             "group {} has used {} us of a quota of {} us in {} us, with debts",
@@ -183,7 +216,7 @@ fn check_account(s: &mut State, group: GroupId, state: &GroupState, tick_ns: u64
 /// Tasks that wait for quota go on when there is some.
 fn check_frozen(s: &mut State, group: GroupId) {
     let parked = s.queues.get(&(PARKED | (group as u64 + 1)));
-    if parked.is_none_or(sfs_kernel_model::dsq::Dsq::is_empty) {
+    if parked.is_none_or(sfs_kernel_objects::dsq::Dsq::is_empty) {
         return;
     }
     let (now, pauses) = (s.monotonic(), s.groups.limited as u64 / 128);
@@ -193,7 +226,7 @@ fn check_frozen(s: &mut State, group: GroupId) {
         None => Some(found.limited_at),
     };
     let waited = since.map_or(0, |since| now.saturating_sub(since));
-    if waited > RELEASE_NS + pauses * MS {
+    if waited > RELEASE_NS + pauses * MS + PAUSES * longest_ns() {
         let stage: Stage = found.stage;
         s.finding(format!(
             "tasks wait for quota in group {} ({stage:?}), which has had some for {} us",

@@ -4,6 +4,7 @@
 
 use crate::loader::plan::Plan;
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
+use sfs_fibers::Races;
 use sfs_kernel_model::group_load::GroupLoad;
 use sfs_kernel_model::topology;
 use sfs_kernel_model::workload::Workload;
@@ -12,9 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 13] = [
-    "changes", "groups", "pinned", "bursts", "realtime", "sections", "families", "topology",
-    "loader", "stall", "death", "readers", "learned",
+pub const CLASSES: [&str; 14] = [
+    "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
+    "topology", "loader", "stall", "death", "readers", "learned",
 ];
 
 /// A selection; by default everything.
@@ -64,6 +65,11 @@ impl Limits {
         if self.lacks("learned") {
             workload.policy = 0;
         }
+    }
+
+    /// The same for pauses of callbacks.
+    pub fn apply_to_races(&self, races: Option<Races>) -> Option<Races> {
+        races.filter(|_| !self.lacks("races"))
     }
 
     /// The same for the loader.

@@ -9,24 +9,27 @@ use crate::loader::{self, Next};
 use crate::replay::Replayer;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
+use sfs_fibers::{Races, Totals};
 use sfs_kernel_model::change::{change, set_cpus, set_weight};
-use sfs_kernel_model::ffi::{self, MapInfo, Options};
+use sfs_kernel_model::ffi::{self, Options};
 use sfs_kernel_model::group_events::{self, GroupEvent};
 use sfs_kernel_model::group_moves;
 use sfs_kernel_model::groups::Groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
-use sfs_kernel_model::maps::Map;
 use sfs_kernel_model::promises::Promises;
+use sfs_kernel_model::race;
 use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use sfs_kernel_model::state::Faults;
 use sfs_kernel_model::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
 use sfs_kernel_model::steady;
-use sfs_kernel_model::tasks::swapper;
+use sfs_kernel_model::tasks::{sleeps, swapper};
 use sfs_kernel_model::timeline::{picture, words, Entry};
 use sfs_kernel_model::workload::{between, exponential, Then, Workload};
+use sfs_kernel_objects::maps::Map;
+use sfs_kernel_objects::maps::MapInfo;
 pub use starts::Settings;
-use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, REAL_TIME_STREAM};
+use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, RACES_STREAM, REAL_TIME_STREAM};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::ptr;
@@ -57,6 +60,8 @@ pub struct Outcome {
     pub tasks: usize,
     /// What the loader has done, if there is one.
     pub loader: Option<String>,
+    /// How often callbacks have interleaved; `None`: they do not on this machine.
+    pub races: Option<Totals>,
     /// A digest of all that happened: the same seed has the same.
     pub digest: u64,
 }
@@ -105,7 +110,14 @@ pub(crate) fn live(
         check_ns: CHECK_NS,
     };
     machine.load();
+    let mut races = stream(seed, RACES_STREAM);
+    let drawn = settings.limits.apply_to_races(Races::draw(&mut races));
+    // A replay is compared with a machine whose callbacks take no time.
+    if let Some(drawn) = drawn.filter(|_| machine.replayer.is_none()) {
+        sfs_fibers::install(drawn, races);
+    }
     machine.pass_time();
+    let races = race::end();
     with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
@@ -124,6 +136,7 @@ pub(crate) fn live(
         tasks: state.tasks.len() - machine.left_out,
         digest: machine.digest,
         loader: loader::summary(&state),
+        races,
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -226,14 +239,12 @@ struct Machine {
 
 impl Machine {
     fn pass_time(&mut self) {
-        while let Some((at, event)) = with(|s| {
-            let Reverse((at, _, event)) = s.events.pop()?;
-            Some((at, event))
-        }) {
+        while let Some((at, event)) = self.next_event() {
             if at > self.end || with(|s| s.findings.len() > 20) {
                 return;
             }
             if with(|s| loader::is_gone(s)) {
+                race::finish();
                 return self.check();
             }
             with(|s| {
@@ -260,41 +271,69 @@ impl Machine {
                 Event::Group(_) => 12 << 32,
                 Event::Forked(number) => 13 << 32 | u64::from(number),
             };
-            let mixed = self.digest ^ at ^ number.rotate_left(17);
-            self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+            self.digest(at, number);
             self.happens(event);
         }
+    }
+
+    /// The next event and its time, ns. Callbacks whose pause is over before it go on.
+    fn next_event(&mut self) -> Option<(u64, Event)> {
+        loop {
+            let next = with(|s| s.events.peek().map(|event| event.0 .0))?;
+            match race::next_at().filter(|&at| at < next) {
+                None => break,
+                Some(at) => with(|s| s.now = s.now.max(at)),
+            }
+            let number = race::proceeds().unwrap_or(0);
+            self.digest(with(|s| s.now), number.rotate_left(40));
+        }
+        let Reverse((at, _, event)) = with(|s| s.events.pop())?;
+        Some((at, event))
+    }
+
+    fn digest(&mut self, at: u64, number: u64) {
+        let mixed = self.digest ^ at ^ number.rotate_left(17);
+        self.digest = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     }
 
     fn happens(&mut self, event: Event) {
         match event {
             Event::Tick(cpu) => {
                 with(|s| s.after(self.workload.tick_ns, Event::Tick(cpu)));
-                tick(cpu);
+                race::happens(event, Some(cpu), move || tick(cpu));
             }
-            Event::Resched(cpu) => {
+            Event::Resched(cpu) => race::happens(event, Some(cpu), move || {
                 if with(|s| s.cpus[cpu].resched) {
                     schedule(cpu);
                 }
-            }
-            Event::Kick(cpu, flags) => kicked(cpu, flags),
-            Event::Done(cpu, turn) => self.done(cpu, turn),
-            Event::Wake(task) => self.wake(task),
+            }),
+            Event::Kick(cpu, flags) => race::happens(event, None, move || kicked(cpu, flags)),
+            Event::Done(cpu, turn) => race::happens(event, Some(cpu), move || done(cpu, turn)),
+            Event::Wake(task) => race::happens(event, None, move || wake(task)),
             Event::Arrival if self.replayer.is_some() => self.replay_next(),
-            Event::Arrival => self.arrive(),
+            Event::Arrival => self.arrive(event),
             Event::Forked(number) => self.forked(number),
-            Event::Change => self.change(),
+            Event::Change => self.change(event),
             Event::RealTime => {
                 if let Some(kind) = self.workload.real_time {
                     higher::wakes(kind);
                 }
             }
-            Event::RealTimeSleeps(cpu, turn) => higher::sleeps(cpu, turn),
-            Event::Group(GroupEvent::Born(group)) => self.born(group),
-            Event::Group(event) => group_events::happens(event),
-            Event::Timer(timer, start) => fire(timer, start),
-            Event::Reader(nudge) => loader::nudged(nudge),
+            Event::RealTimeSleeps(cpu, turn) => {
+                race::happens(event, Some(cpu), move || higher::sleeps(cpu, turn));
+            }
+            Event::Group(GroupEvent::Born(group)) => self.born(event, group),
+            Event::Group(change) => {
+                let cpu = match change {
+                    GroupEvent::Return(task, _) => with(|s| Some(s.tasks[task].cpu)),
+                    _ => None,
+                };
+                race::happens(event, cpu, move || group_events::happens(change));
+            }
+            Event::Timer(timer, start) => race::happens(event, None, move || fire(timer, start)),
+            Event::Reader(nudge) => race::happens(event, None, move || loader::nudged(nudge)),
             Event::Check => {
+                race::finish();
                 // Checks of large crowds take long, so they are rarer.
                 self.check_ns = CHECK_NS * (1 + with(|s| s.live.len() as u64) / 500);
                 with(|s| s.after(self.check_ns, Event::Check));
@@ -304,70 +343,8 @@ impl Machine {
         }
     }
 
-    /// A task has had the CPU time that it wanted.
-    fn done(&self, cpu: usize, turn: u64) {
-        let task = with(|s| {
-            let current = s.cpus[cpu].current.filter(|_| s.cpus[cpu].turn == turn)?;
-            update_curr(s, cpu);
-            Some(current)
-        });
-        let Some(task) = task else { return };
-        group_moves::finish_move(task);
-        match life::step(cpu, task) {
-            Then::GoesOn => with(|s| {
-                let left = s.tasks[task].left_ns;
-                s.after(left, Event::Done(cpu, turn));
-            }),
-            Then::Stops => {
-                with(|s| s.tasks[task].stops = true);
-                schedule(cpu);
-            }
-            Then::Serves => match loader::step(cpu) {
-                Next::Runs(ns) => with(|s| {
-                    s.tasks[task].left_ns = ns;
-                    s.after(ns, Event::Done(cpu, turn));
-                }),
-                Next::Sleeps => {
-                    with(|s| s.tasks[task].stops = true);
-                    schedule(cpu);
-                }
-                Next::Unloads => {}
-            },
-            Then::Yields => {
-                with(|s| life::plan(s, task));
-                yield_now(cpu, task);
-                with(|s| {
-                    // Without another task it goes on, in the same turn.
-                    if s.cpus[cpu].current == Some(task) && s.cpus[cpu].turn == turn {
-                        let left = s.tasks[task].left_ns;
-                        s.after(left, Event::Done(cpu, turn));
-                    }
-                });
-            }
-        }
-    }
-
-    /// A sleep is over; an interrupt on any CPU says so.
-    fn wake(&self, task: TaskId) {
-        if with(|s| s.tasks[task].place != Place::Asleep) {
-            return; // a signal was earlier
-        }
-        let (cpu, is_new) = with(|s| {
-            life::plan(s, task);
-            let last = s.cpus.len() as u64 - 1;
-            let cpu = match s.replay {
-                // hrtimer_start(): a sleep's timer fires where it was started.
-                Some(_) => s.tasks[task].cpu,
-                None => between(s.own_random(task), 0, last) as usize,
-            };
-            s.here = cpu;
-            (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
-        });
-        wake_up(cpu, task, is_new);
-    }
-
     /// Somebody changes a task, wherever it is.
-    fn change(&mut self) {
+    fn change(&mut self, event: Event) {
         let chosen = with(|s| {
             let delay = exponential(&mut self.changes, self.workload.changes_ns);
             s.after(delay, Event::Change);
@@ -385,11 +362,79 @@ impl Machine {
         if !self.limits.has_change(self.changed - 1) {
             return;
         }
-        change(cpu, task, |s| match value % 2 {
-            0 => set_weight(s, task, value / 2),
-            _ => set_cpus(s, task, value / 2),
+        race::happens(event, Some(cpu), move || {
+            if with(|s| s.tasks[task].place == Place::Dead) {
+                return;
+            }
+            change(cpu, task, |s| match value % 2 {
+                0 => set_weight(s, task, value / 2),
+                _ => set_cpus(s, task, value / 2),
+            });
         });
     }
+}
+
+/// A task has had the CPU time that it wanted.
+fn done(cpu: usize, turn: u64) {
+    let task = with(|s| {
+        let current = s.cpus[cpu].current.filter(|_| s.cpus[cpu].turn == turn)?;
+        update_curr(s, cpu);
+        Some(current)
+    });
+    let Some(task) = task else { return };
+    group_moves::finish_move(task);
+    match life::step(cpu, task) {
+        Then::GoesOn => with(|s| {
+            let left = s.tasks[task].left_ns;
+            s.after(left, Event::Done(cpu, turn));
+        }),
+        Then::Stops => {
+            with(|s| s.tasks[task].stops = true);
+            schedule(cpu);
+        }
+        Then::Serves => match loader::step(cpu) {
+            Next::Runs(ns) => with(|s| {
+                s.tasks[task].left_ns = ns;
+                s.after(ns, Event::Done(cpu, turn));
+            }),
+            Next::Sleeps => {
+                with(|s| s.tasks[task].stops = true);
+                schedule(cpu);
+            }
+            Next::Unloads => {}
+        },
+        Then::Yields => {
+            with(|s| life::plan(s, task));
+            yield_now(cpu, task);
+            with(|s| {
+                // Without another task it goes on, in the same turn.
+                if s.cpus[cpu].current == Some(task) && s.cpus[cpu].turn == turn {
+                    let left = s.tasks[task].left_ns;
+                    s.after(left, Event::Done(cpu, turn));
+                }
+            });
+        }
+    }
+}
+
+/// A sleep is over; an interrupt on any CPU says so.
+fn wake(task: TaskId) {
+    let _waking = race::wakes(task);
+    if !with(|s| sleeps(s, task)) {
+        return; // a signal was earlier
+    }
+    let (cpu, is_new) = with(|s| {
+        life::plan(s, task);
+        let last = s.cpus.len() as u64 - 1;
+        let cpu = match s.replay {
+            // hrtimer_start(): a sleep's timer fires where it was started.
+            Some(_) => s.tasks[task].cpu,
+            None => between(s.own_random(task), 0, last) as usize,
+        };
+        let cpu = race::place(s, cpu);
+        (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
+    });
+    wake_up(cpu, task, is_new);
 }
 
 /// A BPF timer fires, if it has not been started again.

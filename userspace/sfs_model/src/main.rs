@@ -163,6 +163,10 @@ fn one(what: &What, timeline: bool) -> ExitCode {
     if let Some(loader) = &outcome.loader {
         let _ = writeln!(out, "{loader}");
     }
+    if let Some(races) = &outcome.races {
+        let (pauses, waits) = (races.pauses, races.waits);
+        let _ = writeln!(out, "races: {pauses} pauses, {waits} waits for locks");
+    }
     let _ = writeln!(out, "{}", search::last_line(seed, ms, &outcome));
     ExitCode::from(u8::from(!outcome.findings.is_empty()))
 }

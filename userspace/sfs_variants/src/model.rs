@@ -14,8 +14,13 @@ pub const LIBRARY: &str = "libkernel_half.so";
 const KERNEL_HALF: &str = "scheds/sfs_bpf";
 /// The crate that compiles the kernel half.
 const KERNEL_MODEL: &str = "userspace/sfs_kernel_model";
-/// The crate of the program.
-const PROGRAM: &str = "userspace/sfs_model";
+/// The crates of the model. The last one has the program.
+const CRATES: [&str; 4] = [
+    "userspace/sfs_fibers",
+    "userspace/sfs_kernel_objects",
+    KERNEL_MODEL,
+    "userspace/sfs_model",
+];
 
 /// The model.
 #[derive(Debug)]
@@ -30,7 +35,7 @@ pub struct Model {
     command: Vec<String>,
     /// The folder in which it runs.
     crate_folder: PathBuf,
-    sources: [PathBuf; 2],
+    sources: [PathBuf; CRATES.len()],
 }
 
 impl Model {
@@ -72,7 +77,7 @@ impl Model {
             half,
             command: command.lines().map(str::to_owned).collect(),
             crate_folder: tree.at(KERNEL_MODEL),
-            sources: [KERNEL_MODEL, PROGRAM].map(|path| tree.at(path).join("src")),
+            sources: CRATES.map(|path| tree.at(path).join("src")),
         })
     }
 
@@ -162,14 +167,7 @@ pub fn commit(tree: &Tree) -> String {
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    let changes = [
-        "status",
-        "--porcelain",
-        "--",
-        KERNEL_HALF,
-        KERNEL_MODEL,
-        PROGRAM,
-    ];
+    let changes = [&["status", "--porcelain", "--", KERNEL_HALF][..], &CRATES].concat();
     let Some(commit) = git(&["rev-parse", "--short=9", "HEAD"]) else {
         return "an unknown commit".to_owned();
     };

@@ -14,11 +14,12 @@ use learning::{Learning, REFRESH_NS};
 use plan::Plan;
 use rand_chacha::ChaCha8Rng;
 use sfs_kernel_model::loader_ffi::{self as ffi, Completion};
+use sfs_kernel_model::race;
 use sfs_kernel_model::reader::{Nudge, Reader};
-use sfs_kernel_model::ringbuf::Ring;
 use sfs_kernel_model::sched::wake_up;
 use sfs_kernel_model::state::{with, CpuId, Event, Place, State, TaskId};
 use sfs_kernel_model::workload::{exponential, Behaviour};
+use sfs_kernel_objects::ringbuf::Ring;
 use sfs_policy::{defaults, Config, Controller, Mode};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -123,8 +124,11 @@ impl Reader for Loader {
 
     fn falls_asleep(&mut self, now: u64) -> (u64, Option<u64>) {
         self.sleeps += 1;
+        let is_ready = self.is_ready(now);
         let lasts = match self.sleep {
             Sleep::Disk => Some(self.stalled_until.saturating_sub(now)),
+            // Something has come in the middle of the switch.
+            Sleep::Poll if is_ready => Some(0),
             Sleep::Poll => self.learn_in(now).map(rounded_up),
         };
         (self.sleeps, lasts)
@@ -204,6 +208,8 @@ fn told(plan: &Plan, mode: Mode, slice_ns: u64) -> Told {
 
 /// Something reaches the loader.
 pub fn nudged(nudge: Nudge) {
+    let task = with(|s| of(s).map(|loader| loader.task));
+    let _waking = task.map(race::wakes);
     let woken = with(|s| {
         let now = s.now;
         let task = of(s)?.task;
@@ -222,8 +228,7 @@ pub fn nudged(nudge: Nudge) {
             _ => s.tasks[task].cpu,
         };
         s.tasks[task].left_ns = own(s).work_ns();
-        s.here = cpu;
-        Some((cpu, task))
+        Some((race::place(s, cpu), task))
     });
     if let Some((cpu, task)) = woken {
         wake_up(cpu, task, false);

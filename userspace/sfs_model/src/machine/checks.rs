@@ -8,6 +8,7 @@ use sfs_kernel_model::groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::promises;
 use sfs_kernel_model::state::{with, Cpu, Place, State, TaskId};
+use std::collections::BTreeMap;
 
 impl Machine {
     /// The invariants.
@@ -76,14 +77,16 @@ fn recount() {
     let tasks: Vec<_> = with(|s| {
         s.live
             .iter()
-            .map(|&task| s.tasks[task].fields.task)
+            .map(|&task| (task, s.tasks[task].fields.task))
             .collect()
     });
     let (mut counted, mut all) = (Counts::default(), Counts::default());
-    for task in tasks {
+    let mut counted_in = BTreeMap::new();
+    for (id, task) in tasks {
         let mut of = Counts::default();
         // SAFETY: the task is one of the machine's.
         unsafe { ffi::model_counts_of(task, &mut of) };
+        counted_in.insert(id, of.waiting);
         counted.demand += of.demand;
         counted.present += of.present;
         counted
@@ -101,13 +104,16 @@ fn recount() {
             ));
         }
         for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
-            let length = s
-                .queues
-                .get(&((number as u64) << 16))
-                .map_or(0, |dsq| dsq.len() as i64);
+            let Some(dsq) = s.queues.get(&((number as u64) << 16)) else {
+                continue;
+            };
+            let length = dsq.len() as i64;
             if length > waiting {
+                let is_counted =
+                    |task: &TaskId| counted_in.get(task).is_some_and(|of| of[number] > 0);
+                let left: Vec<TaskId> = dsq.iter().filter(|task| !is_counted(task)).collect();
                 s.finding(format!(
-                    "queue {number} has {length} tasks, and {waiting} count"
+                    "queue {number} has {length} tasks, and {waiting} count, not {left:?}"
                 ));
             }
         }

@@ -1,6 +1,7 @@
 //! The replayer on the machine: a real-time process that forks each invocation at its arrival,
 //! after `userspace/faas_replay/src/process.rs`.
 
+use super::starts::{born_as, place_task};
 use super::Machine;
 use crate::replay::LEAD_NS;
 use sfs_kernel_model::higher;
@@ -39,8 +40,8 @@ impl Machine {
         true
     }
 
-    /// The replayer's CPU sees that the time of an arrival has come: the replayer wakes up, or is still busy. It forks, and then
-    /// collects what has ended.
+    /// The replayer's CPU sees that the time of an arrival has come: the replayer wakes up, or is
+    /// still busy. It forks, and then collects what has ended.
     pub(super) fn replay_next(&mut self) {
         let Some(replayer) = &mut self.replayer else {
             return;
@@ -75,14 +76,15 @@ impl Machine {
                 turns: 1,
                 runs_us: HELPER_US,
             };
-            let task = self.add_task(helper, false, None);
-            return self.born_as(task, helper, CPU);
+            let place = self.place_of_arrival();
+            return born_as(place_task(helper, false, None, place), helper, CPU);
         }
         let behaviour = Behaviour::Invocation {
             number,
             is_last: false,
         };
-        let task = self.add_task(behaviour, false, None);
+        let place = self.place_of_arrival();
+        let task = place_task(behaviour, false, None, place);
         with(|s| {
             s.here = CPU;
             s.tasks[task].cpu = CPU;
@@ -91,7 +93,7 @@ impl Machine {
                 replay.invocations[number as usize].forked_at = now;
             }
         });
-        self.born_as(task, behaviour, CPU);
+        born_as(task, behaviour, CPU);
     }
 
     /// Ends the run when all invocations have ended.

@@ -10,18 +10,20 @@ use sfs_kernel_model::group_events;
 use sfs_kernel_model::groups::{GroupId, ROOT};
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::race;
 use sfs_kernel_model::sched::wake_up;
-use sfs_kernel_model::state::{with, Event, Faults, Place, TaskId, FIRST_PID};
+use sfs_kernel_model::state::{with, CpuId, Event, Faults, Place, TaskId, FIRST_PID};
 use sfs_kernel_model::tasks::{init_task, new_fields, push_task, KERNEL_THREAD};
 use sfs_kernel_model::timeline::Entry;
 use sfs_kernel_model::workload::{between, Behaviour};
 
-/// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of each
-/// resident.
+/// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of
+/// pauses (two streams), of each resident.
 pub(super) const ARRIVALS_STREAM: u64 = 1;
 pub(super) const CHANGES_STREAM: u64 = 2;
 pub(super) const LOADER_STREAM: u64 = 3;
 pub(super) const REAL_TIME_STREAM: u64 = 5;
+pub(super) const RACES_STREAM: u64 = 6;
 pub(super) const RESIDENT_STREAMS: u64 = 1_000;
 
 /// How a seed is run.
@@ -53,7 +55,7 @@ impl Machine {
         let residents = self.workload.residents.clone();
         for (number, &(behaviour, is_kernel_thread)) in (0..).zip(&residents) {
             let random = stream(self.seed, RESIDENT_STREAMS + number);
-            let task = self.add_task(behaviour, is_kernel_thread, Some(random));
+            let task = self.add_task(behaviour, is_kernel_thread, random);
             if !self.limits.has_resident(number) {
                 // Its number stays, or the others would not find each other.
                 with(|s| s.forget(task));
@@ -115,31 +117,21 @@ impl Machine {
         });
     }
 
-    /// Makes a task; with random numbers of its own, or with those of arrivals.
-    pub(super) fn add_task(
-        &mut self,
+    /// Makes a task with random numbers of its own.
+    fn add_task(
+        &self,
         behaviour: Behaviour,
         is_kernel_thread: bool,
-        mut own: Option<ChaCha8Rng>,
+        mut own: ChaCha8Rng,
     ) -> TaskId {
-        with(|s| {
-            let random = own.as_mut().unwrap_or(&mut self.arrivals);
-            let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
-            if is_kernel_thread {
-                // SAFETY: the task is new.
-                unsafe { *fields.flags |= KERNEL_THREAD };
-            }
-            let cpu = between(random, 0, s.cpus.len() as u64 - 1) as usize;
-            if between(random, 1, self.workload.pinned_of) == 1 && s.cpus.len() > 1 {
-                // SAFETY: the mask has a bit for each CPU.
-                unsafe {
-                    (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
-                    *fields.cpus.add(cpu / 64) = 1 << (cpu % 64);
-                    *fields.nr_cpus = 1;
-                }
-            }
-            push_task(s, fields, behaviour, cpu, own)
-        })
+        let place = self.draw_place(&mut own);
+        place_task(behaviour, is_kernel_thread, Some(own), place)
+    }
+
+    /// The CPU of a new task, and whether it may run there only.
+    fn draw_place(&self, random: &mut ChaCha8Rng) -> (CpuId, bool) {
+        let cpu = between(random, 0, self.workload.cpus as u64 - 1) as usize;
+        (cpu, between(random, 1, self.workload.pinned_of) == 1)
     }
 
     /// The loader, if the seed has one. Its random numbers are its own.
@@ -159,13 +151,13 @@ impl Machine {
     fn start_loader(&mut self, (plan, random): (Plan, ChaCha8Rng)) -> TaskId {
         let placement = stream(self.seed, LOADER_STREAM + 1);
         with(|s| s.groups.birthplace = Some(ROOT));
-        let task = self.add_task(Behaviour::Loader, false, Some(placement));
+        let task = self.add_task(Behaviour::Loader, false, placement);
         loader::start(task, FIRST_PID + task as i32, plan, random);
         task
     }
 
     /// A process is forked.
-    pub(super) fn arrive(&mut self) {
+    pub(super) fn arrive(&mut self, event: Event) {
         let since_load = with(|s| s.now - s.booted_at);
         let delay = self.workload.next_arrival(&mut self.arrivals, since_load);
         let cpu = between(&mut self.arrivals, 0, self.workload.cpus as u64 - 1) as usize;
@@ -181,34 +173,71 @@ impl Machine {
             between(&mut self.arrivals, 0, 1);
             return;
         }
-        self.fork(behaviour, cpu);
+        let place = self.place_of_arrival();
+        race::happens(event, Some(cpu), move || fork(behaviour, cpu, None, place));
     }
 
     /// A hog is forked in a group.
-    pub(super) fn born(&mut self, group: GroupId) {
+    pub(super) fn born(&mut self, event: Event, group: GroupId) {
         let last = self.workload.cpus as u64 - 1;
         let cpu = with(|s| {
-            s.groups.birthplace = Some(group);
             s.here = between(&mut s.random, 0, last) as usize;
             s.here
         });
-        self.fork(Behaviour::Hog, cpu);
-    }
-
-    fn fork(&mut self, behaviour: Behaviour, cpu: usize) {
-        let task = self.add_task(behaviour, false, None);
-        self.born_as(task, behaviour, cpu);
-    }
-
-    /// A new process is there, forked on `cpu`.
-    pub(super) fn born_as(&mut self, task: TaskId, behaviour: Behaviour, cpu: usize) {
-        loader::name_function(task, behaviour);
-        with(|s| s.tell(Entry::Arrives(task)));
-        init_task(task, true);
-        with(|s| {
-            s.tasks[task].life.is_unborn = true;
-            life::plan(s, task);
+        let place = self.place_of_arrival();
+        race::happens(event, Some(cpu), move || {
+            fork(Behaviour::Hog, cpu, Some(group), place);
         });
-        wake_up(cpu, task, true);
     }
+
+    pub(super) fn place_of_arrival(&mut self) -> (CpuId, bool) {
+        let mut random = self.arrivals.clone();
+        let place = self.draw_place(&mut random);
+        self.arrivals = random;
+        place
+    }
+}
+
+/// Makes a task; with random numbers of its own, or with those of the machine.
+pub(super) fn place_task(
+    behaviour: Behaviour,
+    is_kernel_thread: bool,
+    own: Option<ChaCha8Rng>,
+    (cpu, is_pinned): (CpuId, bool),
+) -> TaskId {
+    with(|s| {
+        let fields = new_fields(FIRST_PID + s.tasks.len() as i32, s.monotonic());
+        if is_kernel_thread {
+            // SAFETY: the task is new.
+            unsafe { *fields.flags |= KERNEL_THREAD };
+        }
+        if is_pinned && s.cpus.len() > 1 {
+            // SAFETY: the mask has a bit for each CPU.
+            unsafe {
+                (0..s.cpus.len().div_ceil(64)).for_each(|word| *fields.cpus.add(word) = 0);
+                *fields.cpus.add(cpu / 64) = 1 << (cpu % 64);
+                *fields.nr_cpus = 1;
+            }
+        }
+        push_task(s, fields, behaviour, cpu, own)
+    })
+}
+
+/// A process is forked on `cpu`, in a group or anywhere.
+fn fork(behaviour: Behaviour, cpu: CpuId, group: Option<GroupId>, place: (CpuId, bool)) {
+    with(|s| s.groups.birthplace = group);
+    born_as(place_task(behaviour, false, None, place), behaviour, cpu);
+}
+
+/// A new process is there, forked on `cpu`.
+pub(super) fn born_as(task: TaskId, behaviour: Behaviour, cpu: CpuId) {
+    let _held = race::pi_lock(task); // nobody finds it before it is complete
+    loader::name_function(task, behaviour);
+    with(|s| s.tell(Entry::Arrives(task)));
+    init_task(task, true);
+    with(|s| {
+        s.tasks[task].life.is_unborn = true;
+        life::plan(s, task);
+    });
+    wake_up(cpu, task, true);
 }

@@ -1,8 +1,8 @@
 //! BPF maps. Values do not move while they are in a map: the kernel half keeps pointers to them.
 
-use crate::ffi::MapInfo;
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::c_void;
 use std::ptr;
 
 /// `enum bpf_map_type`.
@@ -15,6 +15,22 @@ const ENOENT: i64 = -2;
 const E2BIG: i64 = -7;
 const BPF_NOEXIST: u64 = 1;
 const BPF_EXIST: u64 = 2;
+
+/// A map of the kernel half; `struct model_map`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct MapInfo {
+    /// Its address, which names it.
+    pub map: *const c_void,
+    /// `enum bpf_map_type`.
+    pub kind: u32,
+    /// In bytes; 0: values have no keys.
+    pub key_size: u32,
+    /// In bytes.
+    pub value_size: u32,
+    /// Most entries.
+    pub max_entries: u32,
+}
 
 /// A value, aligned as the kernel aligns the largest types.
 #[derive(Debug)]
@@ -34,6 +50,22 @@ impl Value {
 }
 
 impl Drop for Value {
+    fn drop(&mut self) {
+        let memory = Memory {
+            place: self.place,
+            layout: self.layout,
+        };
+        sfs_fibers::keep(memory);
+    }
+}
+
+/// The memory of a value that is in no map any more. It is freed after a grace period.
+struct Memory {
+    place: *mut u8,
+    layout: Layout,
+}
+
+impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: `place` was allocated with this layout, and nobody else frees it.
         unsafe { dealloc(self.place, self.layout) }

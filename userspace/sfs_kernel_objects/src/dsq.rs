@@ -1,9 +1,11 @@
 //! Dispatch queues: first-in-first-out, or by virtual time (kernel/sched/ext.c, `struct
 //! scx_dispatch_q`). A queue is one or the other for as long as it is not empty.
 
-use crate::state::TaskId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+
+/// A task, by its number.
+pub type TaskId = usize;
 
 /// A queue.
 #[derive(Debug, Default)]
