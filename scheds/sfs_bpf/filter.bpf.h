@@ -152,8 +152,7 @@ __global_func int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 
 	bpf_for_each(scx_dsq, p, filter, 0) {
 		struct task_ctx *tctx = try_lookup_task_ctx(p);
-		u64 turn;
-		u32 before;
+		u64 turn, change;
 
 		if (++looked_at > RELIEVE_BATCH || !tctx)
 			break;
@@ -163,9 +162,9 @@ __global_func int relieve_filter(u64 filter, u64 fair, bool late, u64 now)
 		turn = fair_turn_of(tctx, fair_waiting());
 		scx_bpf_dsq_move_set_slice(BPF_FOR_EACH_ITER, turn);
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, fair_assign_vtime(p, tctx, turn));
-		before = note_waiting(tctx, fair);
+		change = note_waiting(tctx, fair);
 		if (!scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, fair, 0)) {
-			undo_waiting(tctx, fair, before);
+			undo_waiting(tctx, change);
 			continue;
 		}
 		tctx->has_key = false;

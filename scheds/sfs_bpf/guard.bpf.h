@@ -69,8 +69,6 @@ __global_func int kick_for(u64 dsq)
 
 	if (scx_bpf_dsq_nr_queued(dsq) <= 0)
 		return 0;
-	if (!queue_length(dsq)) /* see note_waiting() */
-		count_waiting(counted_queue(dsq), 1);
 	bpf_rcu_read_lock();
 	head = first_of(dsq);
 	if (head)

@@ -4,10 +4,8 @@
  * the queue, and a dispatch needs the length of all of them. So the tasks are counted here: a
  * task counts from before its insertion until it runs or is no longer runnable. A task on its
  * way into a queue, or from a queue to a CPU, also counts, at the cost of a useless check.
- * A queue that holds a task does not count as empty, with one exception: a mover
- * (undo_waiting()) loses a race against two simultaneous changes of the task's attributes.
- * kick_for() repairs that. No CPU relies on a count before it idles: it asks the kernel first
- * (take_uncounted()).
+ * A queue that holds a task does not count as empty. No CPU relies on that before it idles: it
+ * asks the kernel first (take_uncounted()).
  */
 #ifndef __SFS_QUEUE_BPF_H
 #define __SFS_QUEUE_BPF_H
@@ -34,22 +32,30 @@ static void count_waiting(u32 queue, s64 n)
 		__sync_fetch_and_add(waiting_in(queue), n);
 }
 
-/* The task is about to wait in @dsq, or in no counted queue. Return the number of the queue that
- * has counted it so far, or 0. Some callers do not lock the task's run queue, hence the exchange:
- * the one that takes a number out also decrements its count. */
-__global_func u32 note_waiting(struct task_ctx *tctx __arg_nonnull, u64 dsq)
+/* Return the number of the shared queue that counts the task, from its word; 0: none. The other
+ * bits are the number of the change, so no two changes write the same word. */
+static u32 queue_in(u32 word)
 {
-	u32 queue = counted_queue(dsq), before;
+	return word & (NR_SHARED - 1);
+}
 
+/* The task is about to wait in @dsq, or in no counted queue. Return the change, for
+ * undo_waiting(). Some callers do not lock the task's run queue, hence the exchange: the one that
+ * takes a word out also decrements the count of its queue. */
+__global_func u64 note_waiting(struct task_ctx *tctx __arg_nonnull, u64 dsq)
+{
+	u32 queue = counted_queue(dsq), before, after;
+
+	after = __sync_fetch_and_add(&tctx->queue_changes, NR_SHARED) | queue;
 	count_waiting(queue, 1);
-	before = __sync_lock_test_and_set(&tctx->queue, queue);
-	count_waiting(before, -1);
-	return before;
+	before = __sync_lock_test_and_set(&tctx->queue, after);
+	count_waiting(queue_in(before), -1);
+	return (u64)before << 32 | after;
 }
 
 static void note_waits_no_more(struct task_ctx *tctx)
 {
-	if (tctx->queue)
+	if (queue_in(tctx->queue))
 		note_waiting(tctx, 0);
 }
 
@@ -63,16 +69,20 @@ static void note_unknown_waiting(u64 dsq)
 		count_waiting(queue, 1);
 }
 
-/* A move of the task to @dsq, without the lock of its run queue, has failed: the task has left
- * its old queue. @before is the result of note_waiting(). */
-static void undo_waiting(struct task_ctx *tctx, u64 dsq, u32 before)
+/*
+ * A move of the task, without the lock of its run queue, has failed: the task has left its old
+ * queue. Take back @change, the result of note_waiting(), unless there has been another one since:
+ * whoever made that has decremented the count, and knows better where the task is.
+ */
+static void undo_waiting(struct task_ctx *tctx, u64 change)
 {
-	u32 queue = counted_queue(dsq);
+	u32 before = change >> 32, after = change;
 
-	count_waiting(before, 1);
-	if (__sync_val_compare_and_swap(&tctx->queue, queue, before) != queue)
-		queue = before;
-	count_waiting(queue, -1);
+	count_waiting(queue_in(before), 1);
+	if (__sync_val_compare_and_swap(&tctx->queue, after, before) == after)
+		count_waiting(queue_in(after), -1);
+	else
+		count_waiting(queue_in(before), -1);
 }
 
 /* Return the number of tasks waiting in @dsq. */

@@ -322,9 +322,15 @@ static void look_who_came_first(const struct task_struct *p, struct task_ctx *tc
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 
-	if (!cctx->runs || tctx->turn == TURN_FAIR)
+	if (tctx->turn == TURN_FAIR)
 		return;
-	if (tctx->turn == TURN_SYSTEM && tctx->queue) {
+	if (!cctx->runs) {
+		/* One that is pinned may go first, and its turn must not be prolonged then. */
+		if (is_short_turn(tctx) && !queue_in(tctx->queue) && cctx->nr_first)
+			note_first(tctx, cpu);
+		return;
+	}
+	if (tctx->turn == TURN_SYSTEM && queue_in(tctx->queue)) {
 		if (!kick_idle_cpu(p, -1))
 			preempt_for_short_turn(p, tctx);
 		return;
@@ -574,6 +580,7 @@ struct release {
 	u64 dsq;
 	u64 vtime; /* its place there, if `ordered` */
 	u64 slice_ns;
+	u64 change;   /* of the queue that counts it */
 	bool stays;   /* parked, in `dsq` of another group */
 	bool ordered; /* by `vtime`, not by arrival */
 	s32 pinned;   /* the one CPU that may run it, or -1 */
@@ -622,7 +629,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 		update_rank(tctx, inv); /* before its slice is used */
 	to->slice_ns = turn_ns(tctx->turn, tctx, inv, fair_waiting());
 	release_to_turn(p, tctx, inv, to);
-	note_waiting(tctx, to->dsq); /* if the move fails, until it runs */
+	to->change = note_waiting(tctx, to->dsq);
 }
 
 /* The same, verified apart from the caller's loop. Return false if @p has no context. */
@@ -639,11 +646,23 @@ __global_func bool plan_release_once(struct task_struct *p __arg_trusted,
 	return true;
 }
 
+/* The task that was to be released has left the queue meanwhile. */
+__global_func int undo_release(struct task_struct *p __arg_trusted,
+			       const struct release *to __arg_nonnull)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (tctx)
+		undo_waiting(tctx, to->change);
+	return 0;
+}
+
 /* Move a parked task whose group has quota again to its queue. See relieve_filter()
  * about the race. */
 static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct release to = {};
+	bool moved;
 
 	if (!plan_release_once(p, &to, now))
 		return;
@@ -654,10 +673,12 @@ static void release_task(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64
 	scx_bpf_dsq_move_set_slice(it, to.slice_ns);
 	if (to.ordered) {
 		scx_bpf_dsq_move_set_vtime(it, to.vtime);
-		scx_bpf_dsq_move_vtime(it, p, to.dsq, 0);
+		moved = scx_bpf_dsq_move_vtime(it, p, to.dsq, 0);
 	} else {
-		scx_bpf_dsq_move(it, p, to.dsq, 0);
+		moved = scx_bpf_dsq_move(it, p, to.dsq, 0);
 	}
+	if (!moved)
+		undo_release(p, &to);
 	note_pinned(to.pinned); /* after the move: no run queue is locked here */
 	kick_idle_cpu(p, to.pinned);
 }
@@ -1156,8 +1177,8 @@ void BPF_STRUCT_OPS(sfs_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us
 static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	u32 waiting = fair_waiting(), before;
-	u64 turn;
+	u32 waiting = fair_waiting();
+	u64 turn, change;
 
 	if (!tctx)
 		return false;
@@ -1165,10 +1186,10 @@ static bool move_to_fair(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	turn = fair_turn_of(tctx, waiting);
 	scx_bpf_dsq_move_set_slice(it, turn);
 	scx_bpf_dsq_move_set_vtime(it, fair_assign_vtime(p, tctx, turn));
-	before = note_waiting(tctx, DSQ_FAIR);
+	change = note_waiting(tctx, DSQ_FAIR);
 	if (scx_bpf_dsq_move_vtime(it, p, DSQ_FAIR, 0))
 		return true;
-	undo_waiting(tctx, DSQ_FAIR, before);
+	undo_waiting(tctx, change);
 	return false;
 }
 
@@ -1178,8 +1199,7 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv = tctx ? lookup_invocation(p, tctx) : NULL;
-	u32 before;
-	u64 dsq;
+	u64 dsq, change;
 
 	if (!tctx || !inv || !has_credit(inv) || is_in_debt(tctx))
 		return false;
@@ -1187,10 +1207,10 @@ static bool move_to_filter(struct bpf_iter_scx_dsq *it, struct task_struct *p, u
 	tctx->queued_at = now;
 	scx_bpf_dsq_move_set_slice(it, credit_left(inv));
 	dsq = shard_queue_for(p);
-	before = note_waiting(tctx, dsq);
+	change = note_waiting(tctx, dsq);
 	if (scx_bpf_dsq_move(it, p, dsq, 0))
 		return true;
-	undo_waiting(tctx, dsq, before);
+	undo_waiting(tctx, change);
 	return false;
 }
 
@@ -1296,7 +1316,7 @@ int apply_hints(struct sfs_hint_batch *arg)
 	arg->dead = batch.dead;
 	arg->foreign = batch.foreign;
 	arg->stale = batch.stale;
-	if (fair_waits && mode == SFS_MODE_FILTER)
+	if (fair_waits && mode == SFS_MODE_FILTER && policy != SFS_POLICY_FAIR)
 		move_backlog_to_filter(now);
 	return 0;
 }

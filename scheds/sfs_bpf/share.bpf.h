@@ -209,19 +209,38 @@ static void update_weight(struct share *s, u64 weight)
 		__sync_fetch_and_add(&sharing.weight, (s64)weight - (s64)counted);
 }
 
+/* CPUs that settle a tenant's weight at once have so many tries each. */
+#define SETTLE_TRIES 4
+
+/*
+ * Count the weight of tenant @id, @s, as it has runnable tasks or not: the first one has joined, or
+ * the last one has left. Another CPU may do the opposite at the same time. Whoever writes last has
+ * to see the result of both, so each looks again.
+ */
+static void settle_weight(struct share *s, u64 id)
+{
+	u64 weight;
+	int i;
+
+	bpf_for(i, 0, SETTLE_TRIES) {
+		weight = s->runnable > 0 ? tenant_weight(id) : 0;
+		count_weight(s, weight);
+		if ((s->runnable > 0) == (weight > 0))
+			return;
+	}
+}
+
 /* A task of tenant @id has become runnable. */
 __global_func int join_tenant(u64 id, u64 now)
 {
 	struct group *g = lookup_group(id);
-	u64 weight;
 
 	if (!g)
 		return 0;
 	g->is_tenant = true;
-	weight = tenant_weight(id);
-	fill_share(&g->share, weight, g->share.runnable, now);
+	fill_share(&g->share, tenant_weight(id), g->share.runnable, now);
 	if (!__sync_fetch_and_add(&g->share.runnable, 1))
-		count_weight(&g->share, weight);
+		settle_weight(&g->share, id);
 	return 0;
 }
 
@@ -234,7 +253,7 @@ __global_func int leave_tenant(u64 id, u64 now)
 		return 0;
 	fill_share(&g->share, g->share.weight, g->share.runnable, now);
 	if (__sync_fetch_and_sub(&g->share.runnable, 1) == 1)
-		count_weight(&g->share, 0);
+		settle_weight(&g->share, id);
 	return 0;
 }
 

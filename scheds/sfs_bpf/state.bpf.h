@@ -250,7 +250,7 @@ struct token_bucket {
 /*
  * A task's own state. Written with the task's run queue locked, except
  * - by relieve_filter(), switch_mode() and release_group(), which move tasks between queues;
- *   see relieve_filter() about the race, and undo_waiting();
+ *   see relieve_filter() about the race;
  * - by programs that run as the task itself: exec, accept, receive, and at_kernel_exit();
  * - by a hint (apply_hint()), while the task may be running. It races with a boundary of
  *   the same task: if two invocations begin at once, one is lost.
@@ -293,7 +293,8 @@ struct task_ctx {
 	u32 rank;
 	u32 sandbox_generation; /* `sandbox` is valid for it */
 	u32 in_update;          /* update_sandbox() is running; exchanged */
-	u32 queue;              /* number of the shared queue that counts it; 0: none; exchanged */
+	u32 queue;              /* the shared queue that counts it: see queue_in(); exchanged */
+	u32 queue_changes;      /* makes the values of `queue` differ; atomic */
 	s32 stopped_on;         /* CPU that it left while runnable, or -1 */
 	u32 first_on;           /* 1 + number of the CPU whose nr_first counts it; 0: none */
 	bool fresh;             /* forked, and not runnable yet */

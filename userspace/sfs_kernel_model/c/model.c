@@ -288,8 +288,8 @@ void model_counts_of(struct task_struct *p, struct model_counts *counts)
 		return;
 	counts->demand = tctx->in_demand;
 	counts->present = tctx->present;
-	if (tctx->queue)
-		counts->waiting[tctx->queue & (NR_SHARED - 1)] = 1;
+	if (queue_in(tctx->queue))
+		counts->waiting[queue_in(tctx->queue)] = 1;
 }
 
 void model_counts_in_all(struct model_counts *counts)
