@@ -139,8 +139,8 @@ fn sanitizers_report_undefined_behaviour() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("shift exponent 64 is too large"), "{said}");
 
-    let read = "u32 queue = counted_queue(dsq), before; (void)*(volatile u8 *)(tctx + 1);";
-    let from = "u32 queue = counted_queue(dsq), before;";
+    let read = "u32 queue = counted_queue(dsq), before, after; (void)*(volatile u8 *)(tctx + 1);";
+    let from = "u32 queue = counted_queue(dsq), before, after;";
     let folder = changed("queue.bpf.h", from, read);
     let output = variants(&["sanitize", "--seeds", "2", "--kernel-half", path(&folder)]);
     let said = text(&output);
