@@ -1,6 +1,7 @@
 //! cpu.max: the CPU time that a group gets.
 
 use anyhow::{bail, ensure, Context, Result};
+use std::time::Duration;
 
 use sfs_testbed::case::Bench;
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
@@ -80,6 +81,30 @@ pub(super) fn quota_holds_at_any_depth(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
+/// The CPU time that a group uses while the quota of another one goes back and forth as often as it
+/// can, for `least`; and the time that this took.
+fn used_beside_changes(
+    bench: &Bench,
+    group: &Cgroup,
+    other: &Cgroup,
+    quotas: [&str; 2],
+    least: Duration,
+) -> Result<(Duration, Duration)> {
+    let (start, before, mut changes) = (now(), group.cpu_time()?, 0);
+    while since(start) < least {
+        other.set("cpu.max", quotas[changes % 2])?;
+        changes += 1;
+        sleep(ms(1));
+    }
+    let (used, time) = (group.cpu_time()? - before, since(start));
+    bench.say(format_args!("{changes} changes in {time:?}"));
+    ensure!(
+        changes as u128 > least.as_millis() / 6,
+        "only {changes} changes"
+    );
+    Ok((used, time))
+}
+
 /// A tenant may change the quotas of groups below its own as often as it likes. If each change
 /// restarted the timer that releases groups, it would never run.
 pub(super) fn changed_quotas_hold_up_nobody(bench: &Bench) -> Result<()> {
@@ -89,16 +114,8 @@ pub(super) fn changed_quotas_hold_up_nobody(bench: &Bench) -> Result<()> {
     group.set("cpu.max", "50000 100000")?;
     let hog = hogs_in(&group, 1)?;
     sleep(ms(200));
-    let (start, before, mut changes) = (now(), group.cpu_time()?, 0);
-    while since(start) < ms(3000) {
-        let quotas = ["30000 100000", "40000 100000"];
-        other.set("cpu.max", quotas[changes % 2])?;
-        changes += 1;
-        sleep(ms(1));
-    }
-    let (used, time) = (group.cpu_time()? - before, since(start));
-    bench.say(format_args!("{changes} changes in {time:?}"));
-    ensure!(changes > 500, "only {changes} changes");
+    let quotas = ["30000 100000", "40000 100000"];
+    let (used, time) = used_beside_changes(bench, &group, &other, quotas, ms(3000))?;
     expect_share(bench, "a group with half a CPU", used, time, 50.0, 3.0)?;
     drop(hog);
     scheduler.finish()
@@ -113,17 +130,9 @@ pub(super) fn lifted_quota_frees_its_tasks(bench: &Bench) -> Result<()> {
     group.set("cpu.max", "10000 1000000")?;
     let hog = hogs_in(&group, 1)?;
     scheduler.wait_for("the group to be throttled", |stats| stats.throttled >= 1)?;
-    let (start, before, mut changes) = (now(), group.cpu_time()?, 0);
     group.set("cpu.max", "max")?;
-    while since(start) < ms(2000) {
-        let quotas = ["30000 100000", "max"];
-        other.set("cpu.max", quotas[changes % 2])?;
-        changes += 1;
-        sleep(ms(1));
-    }
-    let (used, time) = (group.cpu_time()? - before, since(start));
-    bench.say(format_args!("{changes} changes in {time:?}"));
-    ensure!(changes > 300, "only {changes} changes");
+    let quotas = ["30000 100000", "max"];
+    let (used, time) = used_beside_changes(bench, &group, &other, quotas, ms(2000))?;
     expect_share(bench, "a group without a quota", used, time, 100.0, 10.0)?;
     drop(hog);
     scheduler.finish()

@@ -52,14 +52,27 @@ pub struct CompareArgs {
     #[arg(long, default_value_t = defaults::INITIAL_SLICE_NS / 1_000)]
     short_us: u64,
     /// A turnaround agrees if it differs by at most so many milliseconds
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value_t = 5.0, value_parser = bound)]
     ms: f64,
     /// Or by at most so many per cent
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = bound)]
     per_cent: f64,
     /// So many per cent of the invocations have to agree, or the exit status is 1
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = share)]
     agree: f64,
+}
+
+/// A number that is not negative.
+fn bound(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok();
+    let value = value.filter(|value| value.is_finite() && *value >= 0.0);
+    value.ok_or_else(|| "want a number, 0 or more".into())
+}
+
+/// A share in per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let value = bound(text).ok().filter(|value| *value <= 100.0);
+    value.ok_or_else(|| "want a number from 0 to 100".into())
 }
 
 impl ReplayArgs {
