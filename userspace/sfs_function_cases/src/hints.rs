@@ -32,9 +32,9 @@ pub const CASES: &[Case] = &[
         run: hints_for_nobody_harm_nobody,
     },
     Case {
-        name: "hints_of_strangers_are_denied",
+        name: "hints_of_other_users_are_denied",
         about: "hints are accepted only from allowed users and from allowed cgroups",
-        run: hints_of_strangers_are_denied,
+        run: hints_of_other_users_are_denied,
     },
     Case {
         name: "flood_of_hints_costs_less_than_a_cpu",
@@ -134,7 +134,7 @@ fn hints_for_nobody_harm_nobody(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-fn hints_of_strangers_are_denied(bench: &Bench) -> Result<()> {
+fn hints_of_other_users_are_denied(bench: &Bench) -> Result<()> {
     let scheduler = load(
         bench,
         "--hint-mode 0666 --hint-allow-uid 1001 --hint-allow-cgroup platform/sender",
