@@ -300,13 +300,27 @@ impl State {
 
     /// Notes what has happened for the timeline, up to the first finding.
     pub fn tell(&mut self, entry: Entry) {
-        if !self.recorded || !self.findings.is_empty() {
+        if !self.recorded || !self.findings.is_empty() || self.nothing_happened_in_pause(&entry) {
             return;
         }
         if self.timeline.len() == crate::timeline::LENGTH {
             self.timeline.pop_front();
         }
         self.timeline.push_back((self.now, entry));
+    }
+
+    /// `entry` ends a pause in which nothing has happened. Forgets the pause, and returns true.
+    fn nothing_happened_in_pause(&mut self, entry: &Entry) -> bool {
+        let (Entry::GoesOn(id, _), Some((_, Entry::Pauses(paused, _)))) =
+            (entry, self.timeline.back())
+        else {
+            return false;
+        };
+        let is_empty = id == paused;
+        if is_empty {
+            self.timeline.pop_back();
+        }
+        is_empty
     }
 
     /// A violated invariant.
