@@ -243,47 +243,20 @@ static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx 
 }
 
 /*
- * Give @p, a kernel thread or a thread of the loader, the idle @cpu. Another task may begin to
- * run there first, and a system call may not be preemptible: a task in the local queue then
- * waits for its end, while other CPUs idle. (Seen: 8 ms, while a process with many connections
- * exited.) So @p goes into the queue that every CPU looks at first.
+ * Choose a CPU, an idle one if there is one, even if the waker says that it is about to sleep: a
+ * function may well keep its CPU for the rest of its credit. enqueue() decides whether @p gets it.
  */
-static void place_system(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 slice)
-{
-	note_waiting(tctx, DSQ_SYSTEM);
-	scx_bpf_dsq_insert(p, DSQ_SYSTEM, slice, 0);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-}
-
-/* An idle CPU takes @p at once, even if the waker says that it is about to sleep: a function
- * may well keep its CPU for the rest of its credit. */
 s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
-	struct invocation *inv;
 	bool is_idle = false;
-	u64 now, slice;
 	s32 cpu;
 
 	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags & ~(u64)SCX_WAKE_SYNC, &is_idle);
-	if (!tctx)
-		return cpu;
-	tctx->handed_over = !is_idle && is_handed_over(p, wake_flags);
-	if (!is_idle)
-		return cpu;
-
-	now = clock_now();
-	inv = begin_runnable(p, tctx, !(wake_flags & SCX_WAKE_FORK), now);
-	tctx->seen_by_select = true;
-	if (must_park(p, tctx))
-		return cpu;
-	slice = take_turn(p, tctx, inv, next_turn(p, tctx, inv));
-	tctx->queued_at = now;
-	tctx->placed = true;
-	if (tctx->turn == TURN_SYSTEM && pinned_cpu(p) < 0)
-		place_system(p, tctx, cpu, slice);
-	else
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, 0);
+	if (tctx) {
+		tctx->handed_over = !is_idle && is_handed_over(p, wake_flags);
+		tctx->chose_idle_cpu = is_idle;
+	}
 	return cpu;
 }
 
@@ -312,36 +285,6 @@ static void leave_runnable(struct task_ctx *tctx)
 		check_recovery(clock_now());
 }
 
-/*
- * @p is on its way to a CPU that was idle when select_cpu() chose it. select_cpu() does not lock
- * the run queue, so another task may have begun to run there since. That task gives the CPU back
- * if @p is in the local queue and goes before it. If every CPU may take @p, it gets another one.
- */
-static void look_who_came_first(const struct task_struct *p, struct task_ctx *tctx)
-{
-	s32 cpu = scx_bpf_task_cpu(p);
-	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
-
-	if (tctx->turn == TURN_FAIR)
-		return;
-	if (!cctx->runs) {
-		/* One that is pinned may go first, and its turn must not be prolonged then. */
-		if (is_short_turn(tctx) && !queue_in(tctx->queue) && cctx->nr_first)
-			note_first(tctx, cpu);
-		return;
-	}
-	if (tctx->turn == TURN_SYSTEM && queue_in(tctx->queue)) {
-		if (!kick_idle_cpu(p, -1))
-			preempt_for_short_turn(p, tctx);
-		return;
-	}
-	if (is_short_turn(tctx) && !cctx->is_short_turn)
-		note_first(tctx, cpu);
-	else if (!claim_fair_cpu(cpu))
-		return;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-}
-
 /* @p becomes runnable: a new invocation, a return from I/O, or only a change of its
  * attributes (only a return from I/O comes with SCX_ENQ_WAKEUP). */
 void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
@@ -352,18 +295,11 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 
 	if (!tctx)
 		return;
-	if (tctx->seen_by_select)
-		inv = lookup_invocation(p, tctx);
-	else
-		inv = begin_runnable(p, tctx, wakeup, clock_now());
-	tctx->seen_by_select = false;
+	inv = begin_runnable(p, tctx, wakeup, clock_now());
 	if (wakeup && is_system(p))
 		count(SFS_SYSTEM_WAKEUPS);
 	else if (wakeup && has_credit(inv))
 		count(SFS_IO_RETURNS);
-	if (tctx->placed)
-		look_who_came_first(p, tctx);
-	tctx->placed = false;
 	join_runnable(p, tctx, inv);
 }
 
@@ -439,12 +375,77 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	cctx->short_turn_is_local |= !cctx->dispatch_called;
 }
 
+/*
+ * Return true if @p gets the CPU that select_cpu() has chosen for it because it was idle.
+ * select_cpu() does not lock the run queue. Another task, or a real-time one, may have begun to run
+ * there since, or be the next to begin. @p then waits where other CPUs look: in the local queue it
+ * could wait for a whole turn, or for a system call that cannot be preempted, beside idle CPUs.
+ */
+static bool gets_idle_cpu(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	return tctx->chose_idle_cpu && !lookup_cpu_ctx(cpu)->runs &&
+	       !queue_length(SCX_DSQ_LOCAL_ON | cpu) && !is_taken(cpu);
+}
+
+/* If @p need not wait, insert it into the local queue and return true: it has found an idle CPU,
+ * or was @interrupted and resumes. */
+static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const struct invocation *inv,
+			 u32 turn, bool interrupted, u64 enq_flags, u64 now)
+{
+	if (gets_idle_cpu(p, tctx)) {
+		tctx->queued_at = now;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, take_turn(p, tctx, inv, turn), enq_flags);
+		return true;
+	}
+	if (interrupted && resumes_at_once(p, tctx, now)) {
+		tctx->queued_at = 0;
+		resume(p, tctx, take_turn(p, tctx, inv, turn), enq_flags);
+		return true;
+	}
+	return false;
+}
+
+/* @p waits in the queue for its @turn. */
+static void wait_in_queue(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
+			  u32 turn, bool interrupted, u64 enq_flags, u64 now)
+{
+	if (turn == TURN_SYSTEM) {
+		system_enqueue(p, tctx, enq_flags);
+	} else if (turn == TURN_PROMPT) {
+		prompt_enqueue(p, tctx, enq_flags);
+	} else if (turn == TURN_RANKED && inv) {
+		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
+	} else if (turn == TURN_FILTER && inv) {
+		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
+	} else {
+		if (has_credit(inv) && is_in_debt(tctx))
+			note_denied(tctx);
+		fair_enqueue(p, tctx, enq_flags, now);
+	}
+	if (!tctx->waits_since)
+		tctx->waits_since = now;
+	note_starving(p, tctx, now);
+}
+
+/* @p's group @group has used up its quota: @p waits apart until it has quota again. */
+static void wait_for_quota(struct task_struct *p, struct task_ctx *tctx, u64 group, u64 enq_flags,
+			   u64 now)
+{
+	leave_runnable(tctx); /* else overload would not end while it waits */
+	park(p, tctx, group, enq_flags, now);
+	if (!tctx->waits_since)
+		tctx->waits_since = now;
+	tctx->starved_since = 0;
+}
+
 void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	struct invocation *inv;
-	u64 now = clock_now(), parked, slice;
-	bool interrupted, resumed = false;
+	u64 now = clock_now(), parked;
+	bool interrupted;
 	u32 turn;
 
 	if (!tctx) {
@@ -461,40 +462,18 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 	parked = must_park(p, tctx);
 	interrupted = !parked && is_interrupted(p, tctx, inv, turn, enq_flags);
 
-	if (parked) {
-		leave_runnable(tctx); /* else overload would not end while it waits */
-		park(p, tctx, parked, enq_flags, now);
-	} else if (interrupted && resumes_at_once(p, tctx, now)) {
-		tctx->queued_at = 0;
-		slice = take_turn(p, tctx, inv, turn);
-		resume(p, tctx, slice, enq_flags);
-		resumed = true;
-	} else if (turn == TURN_SYSTEM) {
-		system_enqueue(p, tctx, enq_flags);
-	} else if (turn == TURN_PROMPT) {
-		prompt_enqueue(p, tctx, enq_flags);
-	} else if (turn == TURN_RANKED && inv) {
-		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
-	} else if (turn == TURN_FILTER && inv) {
-		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
-	} else {
-		if (has_credit(inv) && is_in_debt(tctx))
-			note_denied(tctx);
-		fair_enqueue(p, tctx, enq_flags, now);
-	}
+	if (parked)
+		wait_for_quota(p, tctx, parked, enq_flags, now);
+	else if (goes_at_once(p, tctx, inv, turn, interrupted, enq_flags, now))
+		tctx->waits_since = 0;
+	else
+		wait_in_queue(p, tctx, inv, turn, interrupted, enq_flags, now);
 	if (!parked)
 		look_again_for_last(p, enq_flags);
+	tctx->chose_idle_cpu = false;
 	tctx->yielded = false;
 	tctx->outranked = false;
 	tctx->handed_over = false;
-	if (resumed)
-		tctx->waits_since = 0;
-	else if (!tctx->waits_since)
-		tctx->waits_since = now;
-	if (parked)
-		tctx->starved_since = 0;
-	else if (!resumed)
-		note_starving(p, tctx, now);
 }
 
 /* ---------------------------------------------------------------------- run */

@@ -301,8 +301,7 @@ struct task_ctx {
 	bool forked;            /* since load, or while an earlier scheduler was loaded */
 	bool found_at_load;     /* forked under an earlier scheduler, not woken up since load */
 	bool has_left;          /* has left its invocation, at its exit */
-	bool seen_by_select;    /* select_cpu() has handled this wake-up */
-	bool placed;            /* queued by select_cpu() for an idle CPU */
+	bool chose_idle_cpu;    /* select_cpu() has found an idle CPU for this wake-up */
 	bool handed_over;       /* the waker is about to sleep (see is_handed_over()) */
 	bool slept;             /* has slept since the last boundary */
 	bool in_demand;         /* counted in often.demand */
