@@ -254,9 +254,12 @@ pub fn leaves_park(s: &mut State, task: TaskId, from: u64, to: u64) {
     account.pass(now);
     if account.has_quota_since.is_none() {
         account.let_go |= has_waited;
-        if !account.let_go {
+        // The kernel half looks at the quota and then moves the task. Meanwhile others may use it up.
+        let used_up = now - account.used_up_at;
+        if !account.let_go && used_up > sfs_fibers::longest_ns() {
             s.finding(format!(
-                "task {task} has left queue {from:#x} without quota"
+                "task {task} has left queue {from:#x} without quota, used up {} us before",
+                used_up / 1_000
             ));
         }
     }

@@ -18,6 +18,8 @@ pub struct Account {
     pub strict: i64,
     /// Since when there has been quota; `None`: it is used up.
     pub has_quota_since: Option<u64>,
+    /// When it was used up last.
+    pub used_up_at: u64,
     /// Tasks have been let go without quota, for the kernel's watchdog.
     pub let_go: bool,
 }
@@ -33,6 +35,7 @@ impl Account {
             used: 0,
             strict: 0,
             has_quota_since: Some(now),
+            used_up_at: 0,
             let_go: false,
         }
     }
@@ -65,8 +68,8 @@ impl Account {
         self.pass(now);
         self.used += used_ns as i64;
         self.strict += strict_ns as i64;
-        if self.used >= self.quota_ns as i64 {
-            self.has_quota_since = None;
+        if self.used >= self.quota_ns as i64 && self.has_quota_since.take().is_some() {
+            self.used_up_at = now;
         }
     }
 }
