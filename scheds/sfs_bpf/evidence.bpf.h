@@ -40,10 +40,10 @@ static bool begins_alone(u64 tenant)
  */
 static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 {
-	u64 tenant = tctx->tenant ?: tenant_of(p, tctx);
+	u64 id = tenant(tctx) ?: tenant_of(p, tctx);
 	u64 window = nr_arrivals / (iat_window ?: 1);
-	struct group *g = lookup_group(tenant);
-	bool alone = begins_alone(tenant);
+	struct group *g = lookup_group(id);
+	bool alone = begins_alone(id);
 
 	if (!g)
 		return true;

@@ -121,13 +121,6 @@ static u64 vtime_of(const struct task_struct *p, const struct task_ctx *tctx)
 	return tctx && tctx->has_key ? tctx->fair_vtime : vtime;
 }
 
-/* @p will run in FAIR: set its weight. */
-static void fair_join(struct task_struct *p, struct task_ctx *tctx)
-{
-	join_group(p, tctx);
-	tctx->fair_weight = group_weight(p, tctx);
-}
-
 /* Return the virtual time for @delta of CPU time, by the task's weight. */
 static u64 weighted(const struct task_ctx *tctx, u64 delta)
 {
@@ -209,14 +202,14 @@ static u64 fair_vtime_of(const struct task_struct *p, const struct task_ctx *tct
 	return paid != now && time_before(vtime, paid) ? paid : vtime;
 }
 
-/* @p is about to get a turn of @turn in FAIR: update its weight and reserve the turn in its
- * tenant's line. Return its vtime. */
+/* @p, which its group counts, is about to get a turn of @turn in FAIR: update its weight and
+ * reserve the turn in its tenant's line. Return its vtime. */
 __global_func u64 fair_assign_vtime(struct task_struct *p __arg_trusted,
 				    struct task_ctx *tctx __arg_nonnull, u64 turn)
 {
 	u64 vtime, line;
 
-	fair_join(p, tctx);
+	tctx->fair_weight = group_weight(p, tctx);
 	vtime = fair_vtime_of(p, tctx, fair_waiting());
 	line = book_turn(tctx, turn, fair_vtime_now);
 	return line && time_before(vtime, line) ? line : vtime;
@@ -227,6 +220,7 @@ static u64 fair_take_turn(struct task_struct *p, struct task_ctx *tctx)
 {
 	u64 turn = fair_turn_of(tctx, fair_waiting());
 
+	join_group(p, tctx);
 	scx_bpf_task_set_dsq_vtime(p, fair_assign_vtime(p, tctx, turn));
 	return turn;
 }
@@ -260,6 +254,7 @@ static void fair_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_f
 		tctx->turn = TURN_FAIR;
 		tctx->queued_at = now;
 		turn = fair_turn_of(tctx, waiting);
+		join_group(p, tctx);
 		vtime = fair_assign_vtime(p, tctx, turn);
 		note_waiting(tctx, dsq);
 	} else {

@@ -40,20 +40,16 @@ static void filter_enqueue(struct task_struct *p, struct task_ctx *tctx,
 
 /* Count the task in the demand on FILTER, or stop counting it. There is no demand with
  * SFS_POLICY_FAIR. */
-static void join_demand(struct task_ctx *tctx)
+static void join_demand(struct task_ctx *tctx, u64 provisional)
 {
-	if (tctx->in_demand || policy == SFS_POLICY_FAIR)
-		return;
-	tctx->in_demand = true;
-	__sync_fetch_and_add(&often.demand, 1);
+	if (policy != SFS_POLICY_FAIR && begin_count(&tctx->in_demand, 1 | provisional))
+		__sync_fetch_and_add(&often.demand, 1);
 }
 
 static void leave_demand(struct task_ctx *tctx)
 {
-	if (!tctx->in_demand)
-		return;
-	tctx->in_demand = false;
-	__sync_fetch_and_sub(&often.demand, 1);
+	if (end_count(&tctx->in_demand))
+		__sync_fetch_and_sub(&often.demand, 1);
 }
 
 /* Return the wait in FILTER at which overload begins. */

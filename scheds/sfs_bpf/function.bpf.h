@@ -111,7 +111,7 @@ static void publish_service(struct task_struct *p, const struct task_ctx *tctx,
 	u64 function = inv->function;
 	struct sfs_function *f = bpf_map_lookup_elem(&functions, &function);
 
-	if (policy == SFS_POLICY_LEARNED && may_report(tctx->tenant, clock_now()))
+	if (policy == SFS_POLICY_LEARNED && may_report(tenant(tctx), clock_now()))
 		report_service(p, function, service_ns, inv->counted);
 	if (!f) {
 		struct sfs_function fresh = {};

@@ -196,25 +196,45 @@ __global_func int deactivate(u64 id, u32 weight)
 	return 0;
 }
 
+/* tctx->active has the id of the group that counts the task as active, and below it the weight
+ * with which it does so: 1 to 10,000. The kernel numbers its cgroups from 1 on. */
+#define ACTIVE_WEIGHT_BITS 15
+#define ACTIVE_WEIGHT_MASK ((1ULL << ACTIVE_WEIGHT_BITS) - 1)
+
+/* Return the id of the group that counts the task; 0: none. */
+static u64 active_group(const struct task_ctx *tctx)
+{
+	return (tctx->active & ~PROVISIONAL) >> ACTIVE_WEIGHT_BITS;
+}
+
+static void count_in_group(struct task_struct *p, struct task_ctx *tctx, u64 id, u64 provisional)
+{
+	u32 weight = p->scx.weight & ACTIVE_WEIGHT_MASK;
+
+	if (begin_count(&tctx->active, id << ACTIVE_WEIGHT_BITS | weight | provisional) &&
+	    id != root_group)
+		activate(id, weight);
+}
+
+static void uncount_in_group(u64 active)
+{
+	u64 id = active >> ACTIVE_WEIGHT_BITS;
+
+	if (active && id != root_group)
+		deactivate(id, active & ACTIVE_WEIGHT_MASK);
+}
+
 /* @p competes within its group from now on. A function task does so while it is runnable, in
  * any queue. Other tasks do so while they are in FAIR, since they never use FILTER. */
 static void join_group(struct task_struct *p, struct task_ctx *tctx)
 {
-	if (tctx->active_group)
-		return;
-	tctx->active_group = noted_group(p, tctx);
-	tctx->active_weight = p->scx.weight;
-	if (tctx->active_group != root_group)
-		activate(tctx->active_group, tctx->active_weight);
+	if (!tctx->active)
+		count_in_group(p, tctx, noted_group(p, tctx), 0);
 }
 
 static void leave_group(struct task_ctx *tctx)
 {
-	if (!tctx->active_group)
-		return;
-	if (tctx->active_group != root_group)
-		deactivate(tctx->active_group, tctx->active_weight);
-	tctx->active_group = 0;
+	uncount_in_group(end_count(&tctx->active));
 }
 
 /* @p does not run in FAIR now. */
@@ -251,10 +271,9 @@ __global_func u64 weight_in_group(u64 id, u64 weight)
 /* Return the weight of @p in FAIR: FAIR_WEIGHT is the default. */
 static u64 group_weight(const struct task_struct *p, const struct task_ctx *tctx)
 {
-	u64 weight = (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100;
+	u64 weight = (u64)(p->scx.weight ?: 1) * FAIR_WEIGHT / 100, id = active_group(tctx);
 
-	return tctx->active_group == root_group ? weight :
-						  weight_in_group(tctx->active_group, weight);
+	return id == root_group ? weight : weight_in_group(id, weight);
 }
 
 #endif /* __SFS_GROUP_BPF_H */

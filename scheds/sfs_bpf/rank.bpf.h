@@ -345,20 +345,16 @@ static bool ranked_slice_is_over(const struct task_ctx *tctx, const struct invoc
 
 /* ----------------------------------------------------------------- presence */
 
-static void join_present(struct task_ctx *tctx)
+static void join_present(struct task_ctx *tctx, u64 provisional)
 {
-	if (tctx->present)
-		return;
-	tctx->present = true;
-	__sync_fetch_and_add(&often.present, 1);
+	if (begin_count(&tctx->present, 1 | provisional))
+		__sync_fetch_and_add(&often.present, 1);
 }
 
 static void leave_present(struct task_ctx *tctx)
 {
-	if (!tctx->present)
-		return;
-	tctx->present = false;
-	__sync_fetch_and_sub(&often.present, 1);
+	if (end_count(&tctx->present))
+		__sync_fetch_and_sub(&often.present, 1);
 }
 
 /* A present task has used @delta of CPU time: advance the clock by the equal part of each present

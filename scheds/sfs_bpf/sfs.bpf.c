@@ -103,7 +103,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
 	if (tctx->tenant && delta)
-		charge_tenant(tctx->tenant, delta, clock_now(),
+		charge_tenant(tenant(tctx), delta, clock_now(),
 			      tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
@@ -260,18 +260,59 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 	return cpu;
 }
 
-/* @p is runnable: count it in its tenant, FILTER's demand and the sharing clock. */
+/* @p is runnable: count it in its tenant, FILTER's demand and the sharing clock. @provisional is
+ * PROVISIONAL or 0. */
+static void count_runnable(struct task_struct *p, struct task_ctx *tctx,
+			   const struct invocation *inv, u64 provisional)
+{
+	if (is_function(p, tctx))
+		join_share(p, tctx, provisional);
+	if (has_credit(inv))
+		join_demand(tctx, provisional);
+	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
+		join_present(tctx, provisional);
+}
+
 static void join_runnable(struct task_struct *p, struct task_ctx *tctx,
 			  const struct invocation *inv)
 {
-	if (is_function(p, tctx)) {
+	if (is_function(p, tctx))
 		join_group(p, tctx);
-		join_share(p, tctx);
-	}
-	if (has_credit(inv))
-		join_demand(tctx);
-	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
-		join_present(tctx);
+	count_runnable(p, tctx, inv, 0);
+}
+
+/* The same for @p, which waits for quota, without its run queue locked. It is also counted in its
+ * group if it is not a function: it will wait in FAIR. */
+static void join_runnable_for_now(struct task_struct *p, struct task_ctx *tctx,
+				  const struct invocation *inv)
+{
+	if (!tctx->active)
+		count_in_group(p, tctx, group_of(p), PROVISIONAL);
+	count_runnable(p, tctx, inv, PROVISIONAL);
+}
+
+/* Undo join_runnable_for_now(), as far as nobody has counted or uncounted the task since. */
+static void take_back_counts(struct task_ctx *tctx)
+{
+	u64 id;
+
+	if (take_back_count(&tctx->in_demand))
+		__sync_fetch_and_sub(&often.demand, 1);
+	if (take_back_count(&tctx->present))
+		__sync_fetch_and_sub(&often.present, 1);
+	id = take_back_count(&tctx->tenant);
+	if (id)
+		leave_tenant(id, clock_now());
+	uncount_in_group(take_back_count(&tctx->active));
+}
+
+/* The task is queued, and not for quota: release_group() must not take its counts back. */
+static void keep_counts(struct task_ctx *tctx)
+{
+	keep_count(&tctx->in_demand);
+	keep_count(&tctx->present);
+	keep_count(&tctx->tenant);
+	keep_count(&tctx->active);
 }
 
 /* The task is no longer runnable, or is parked. */
@@ -468,8 +509,10 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		tctx->waits_since = 0;
 	else
 		wait_in_queue(p, tctx, inv, turn, interrupted, enq_flags, now);
-	if (!parked)
+	if (!parked) {
+		keep_counts(tctx);
 		look_again_for_last(p, enq_flags);
+	}
 	tctx->chose_idle_cpu = false;
 	tctx->yielded = false;
 	tctx->outranked = false;
@@ -596,7 +639,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	}
 	to->pinned = pinned_cpu(p);
 	inv = lookup_invocation(p, tctx);
-	join_runnable(p, tctx, inv);
+	join_runnable_for_now(p, tctx, inv);
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR; /* it has waited already */
@@ -631,8 +674,10 @@ __global_func int undo_release(struct task_struct *p __arg_trusted,
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
-	if (tctx)
-		undo_waiting(tctx, to->change);
+	if (!tctx)
+		return 0;
+	undo_waiting(tctx, to->change);
+	take_back_counts(tctx);
 	return 0;
 }
 

@@ -72,7 +72,7 @@ static struct {
 static u64 tenant_of(struct task_struct *p, const struct task_ctx *tctx)
 {
 	struct group *g = only_sandboxes ? lookup_group(tctx->sandbox) : NULL;
-	u64 id = tctx->active_group;
+	u64 id = active_group(tctx);
 
 	if (!g && id == root_group)
 		return 0;
@@ -286,31 +286,33 @@ __global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 	return 0;
 }
 
-/* @p, a function task, is runnable. */
-static void join_share(struct task_struct *p, struct task_ctx *tctx)
+/* @p, a function task, is runnable: its tenant counts it. @provisional is PROVISIONAL or 0. */
+static void join_share(struct task_struct *p, struct task_ctx *tctx, u64 provisional)
 {
-	if (tctx->tenant)
-		return;
-	tctx->tenant = tenant_of(p, tctx);
-	if (tctx->tenant)
-		join_tenant(tctx->tenant, clock_now());
+	u64 id = tctx->tenant ? 0 : tenant_of(p, tctx);
+
+	if (id && begin_count(&tctx->tenant, id | provisional))
+		join_tenant(id, clock_now());
 }
 
 static void cancel_turn(struct task_ctx *tctx);
 
 static void leave_share(struct task_ctx *tctx)
 {
+	u64 id;
+
 	if (!tctx->tenant)
 		return;
 	cancel_turn(tctx);
-	leave_tenant(tctx->tenant, clock_now());
-	tctx->tenant = 0;
+	id = end_count(&tctx->tenant);
+	if (id)
+		leave_tenant(id, clock_now());
 }
 
 /* Return the debt of the task's tenant, in ns of CPU time. A tenant that is alone has no debt. */
 __global_func u64 debt_of(const struct task_ctx *tctx __arg_nonnull)
 {
-	struct group *g = lookup_group(tctx->tenant);
+	struct group *g = lookup_group(tenant(tctx));
 	s64 tokens;
 
 	if (!g || (s64)g->share.weight >= sharing.weight)
@@ -327,7 +329,7 @@ static u64 debt_in_vtime(const struct task_ctx *tctx)
 
 	if (!debt)
 		return 0;
-	g = lookup_group(tctx->tenant);
+	g = lookup_group(tenant(tctx));
 	weight = g ? g->share.weight : 0;
 	return debt * FAIR_WEIGHT / (weight ?: FAIR_WEIGHT);
 }
@@ -395,7 +397,7 @@ static u64 clamp_line(const struct share *s, u64 weight, u64 vtime_now)
  */
 __global_func u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 vtime_now)
 {
-	struct group *g = lookup_group(tctx->tenant);
+	struct group *g = lookup_group(tenant(tctx));
 	u64 weight, line, clamped;
 
 	if (!g)
@@ -415,7 +417,7 @@ __global_func u64 book_turn(struct task_ctx *tctx __arg_nonnull, u64 turn, u64 v
  * has no tenant. */
 __global_func u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_now)
 {
-	struct group *g = lookup_group(tctx->tenant);
+	struct group *g = lookup_group(tenant(tctx));
 
 	return g ? clamp_line(&g->share, g->share.weight ?: FAIR_WEIGHT, vtime_now) : 0;
 }
@@ -423,7 +425,7 @@ __global_func u64 line_of(const struct task_ctx *tctx __arg_nonnull, u64 vtime_n
 /* The task wants no turn in FAIR now. */
 static void cancel_turn(struct task_ctx *tctx)
 {
-	struct group *g = tctx->booked_ns ? lookup_group(tctx->tenant) : NULL;
+	struct group *g = tctx->booked_ns ? lookup_group(tenant(tctx)) : NULL;
 
 	if (g)
 		settle_turn(&g->share, tctx, g->share.weight ?: FAIR_WEIGHT);
@@ -434,7 +436,7 @@ static void cancel_turn(struct task_ctx *tctx)
  * @turn. */
 static u64 tenants_turn(const struct task_ctx *tctx, u64 turn)
 {
-	struct group *g = lookup_group(tctx->tenant);
+	struct group *g = lookup_group(tenant(tctx));
 	s64 total = sharing.weight, runnable = g ? g->share.runnable : 0;
 	u64 most;
 
@@ -449,7 +451,7 @@ static u64 tenants_turn(const struct task_ctx *tctx, u64 turn)
 /* Work with credit is queued in FAIR because its tenant is in debt. */
 static void note_denied(const struct task_ctx *tctx)
 {
-	struct group *g = lookup_group(tctx->tenant);
+	struct group *g = lookup_group(tenant(tctx));
 
 	count(SFS_IN_DEBT);
 	if (g)

@@ -248,9 +248,50 @@ struct token_bucket {
 };
 
 /*
+ * Words of struct task_ctx that tell where a task is counted; 0: nowhere. The task's own CPU
+ * changes them with the run queue locked. release_group() has no run queue locked: a task that it
+ * counts may be queued elsewhere, and counted there, at the same time. So each change is one
+ * atomic operation, and who makes it changes the sum. release_group() marks its counts, to take
+ * them back if it cannot move the task. A task that is queued in another place keeps them.
+ */
+#define PROVISIONAL (1ULL << 63)
+
+/* Set @word, if it is 0, to @value. Return true if the caller must count the task. */
+static bool begin_count(u64 *word, u64 value)
+{
+	return !*word && !__sync_val_compare_and_swap(word, 0, value);
+}
+
+/* Return what @word was set to, and clear it. If that is not 0, the caller must stop counting. */
+static u64 end_count(u64 *word)
+{
+	return *word ? __sync_lock_test_and_set(word, 0) & ~PROVISIONAL : 0;
+}
+
+/* The same, if @word is provisional. */
+static u64 take_back_count(u64 *word)
+{
+	u64 value = *word;
+
+	if (!(value & PROVISIONAL) || __sync_val_compare_and_swap(word, value, 0) != value)
+		return 0;
+	return value & ~PROVISIONAL;
+}
+
+/* The count of @word is provisional no longer. If it has just been taken back, the task is counted
+ * at its next wake-up or turn in FAIR. */
+static void keep_count(u64 *word)
+{
+	u64 value = *word;
+
+	if (value & PROVISIONAL)
+		__sync_val_compare_and_swap(word, value, value & ~PROVISIONAL);
+}
+
+/*
  * A task's own state. Written with the task's run queue locked, except
  * - by relieve_filter(), switch_mode() and release_group(), which move tasks between queues;
- *   see relieve_filter() about the race;
+ *   see relieve_filter() about the race, and PROVISIONAL;
  * - by programs that run as the task itself: exec, accept, receive, and at_kernel_exit();
  * - by a hint (apply_hint()), while the task may be running. It races with a boundary of
  *   the same task: if two invocations begin at once, one is lost.
@@ -279,15 +320,16 @@ struct task_ctx {
 	u64 ranked_used_ns;         /* ranked CPU time since it last gave way to others */
 	u64 fair_weight;            /* weight in FAIR; the default is FAIR_WEIGHT */
 	s64 booked_ns;              /* booked in its tenant's line, not used yet (share.bpf.h) */
-	u64 active_group;           /* group that counts it as active; 0: none */
+	u64 active;                 /* what its group counts, see active_group() */
 	u64 group;             /* id of its group of the CPU controller; valid for the kernel's */
 	u64 group_address;     /* group at this address and the generation below */
-	u64 tenant;            /* tenant whose tokens it uses while runnable; 0: none */
+	u64 tenant;            /* what counts it while runnable, see tenant() */
+	u64 in_demand;         /* not 0: counted in often.demand */
+	u64 present;           /* not 0: counted in often.present */
 	u64 limit;             /* nearest group with a quota; 0: none */
 	u64 limit_group;       /* `limit` is valid for this group */
 	u32 limit_generation;  /* and this generation */
 	u32 groups_generation; /* `group` is valid for it */
-	u32 active_weight;     /* weight with which active_group counts it */
 	u32 turn;              /* enum turn */
 	u32 seq;               /* invocation of the CPU times above */
 	u32 rank;
@@ -304,14 +346,18 @@ struct task_ctx {
 	bool chose_idle_cpu;    /* select_cpu() has found an idle CPU for this wake-up */
 	bool handed_over;       /* the waker is about to sleep (see is_handed_over()) */
 	bool slept;             /* has slept since the last boundary */
-	bool in_demand;         /* counted in often.demand */
-	bool present;           /* counted in often.present */
 	bool has_key;           /* p->scx.dsq_vtime is queue_key, not its virtual time */
 	bool outranked;         /* its CPU goes to other ranked work */
 	bool yielded;
 	bool has_kernel_exit; /* in kernel_exits */
 	bool may_be_held;     /* it holds no kernel resources, or this is unknown */
 };
+
+/* Return the id of the tenant that counts the task, and whose tokens it uses; 0: none. */
+static u64 tenant(const struct task_ctx *tctx)
+{
+	return tctx->tenant & ~PROVISIONAL;
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

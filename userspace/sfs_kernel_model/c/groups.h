@@ -202,10 +202,10 @@ void model_member_of(struct task_struct *p, struct model_member *member)
 	__builtin_memset(member, 0, sizeof(*member));
 	if (!tctx)
 		return;
-	member->active_group = tctx->active_group;
-	member->tenant = tctx->tenant;
+	member->active_group = active_group(tctx);
+	member->tenant = tenant(tctx);
 	member->limit = tctx->limit;
-	member->active_weight = tctx->active_weight;
+	member->active_weight = tctx->active & ACTIVE_WEIGHT_MASK;
 }
 
 /* Sums over all groups. */

@@ -286,8 +286,8 @@ void model_counts_of(struct task_struct *p, struct model_counts *counts)
 	__builtin_memset(counts, 0, sizeof(*counts));
 	if (!tctx)
 		return;
-	counts->demand = tctx->in_demand;
-	counts->present = tctx->present;
+	counts->demand = tctx->in_demand != 0;
+	counts->present = tctx->present != 0;
 	if (queue_in(tctx->queue))
 		counts->waiting[queue_in(tctx->queue)] = 1;
 }
