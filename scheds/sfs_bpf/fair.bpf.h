@@ -330,7 +330,7 @@ __global_func int put_debtors_back(u64 dsq, u64 now)
 		struct task_ctx *tctx = try_lookup_task_ctx(p);
 		u64 vtime;
 
-		if (++looked_at > PUT_BACK_BATCH || !tctx || !is_in_debt(tctx) ||
+		if (++looked_at > PUT_BACK_BATCH || !tctx || !is_still_in_debt(tctx, now) ||
 		    has_waited_long(tctx, now) || !has_credit(lookup_invocation(p, tctx)))
 			break;
 		vtime = fair_vtime_of(p, tctx, fair_waiting());

@@ -129,7 +129,8 @@ static void check_recovery(u64 now)
  * (checked if @late), or its tenant has got into debt since the task was queued. */
 static bool must_go_to_fair(const struct task_ctx *tctx, bool late, u64 now)
 {
-	return is_in_debt(tctx) || (late && time_delta(now, tctx->queued_at) >= overload_wait());
+	return is_still_in_debt(tctx, now) ||
+	       (late && time_delta(now, tctx->queued_at) >= overload_wait());
 }
 
 /*

@@ -339,6 +339,18 @@ static bool is_in_debt(const struct task_ctx *tctx)
 	return debt_of(tctx) > 0;
 }
 
+/* Return the same for a waiting task. What has been due to its tenant meanwhile is paid first: if
+ * all tasks of the tenant wait, nothing else pays it, and they would wait for the guard. */
+static bool is_still_in_debt(const struct task_ctx *tctx, u64 now)
+{
+	struct group *g = is_in_debt(tctx) ? lookup_group(tenant(tctx)) : NULL;
+
+	if (!g)
+		return false;
+	fill_share(&g->share, g->share.weight, g->share.runnable, now);
+	return is_in_debt(tctx);
+}
+
 /*
  * A tenant's line in FAIR. Each turn that one of its tasks is queued for takes a place behind
  * the earlier ones. Its length is the turn divided by the weight of the tenant, not of the

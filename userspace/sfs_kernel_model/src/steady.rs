@@ -14,8 +14,8 @@ pub const TIMES: u64 = 20;
 /// The longest one, ns.
 pub const LONGEST_NS: u64 = 10_000 * MS;
 /// CPU time counts from so long after boot, ns. Before, the hogs use up their credit, and groups of
-/// a low weight pay for that: they may wait until the guard moves them to the front, 5 s.
-const FROM_NS: u64 = 7_500 * MS;
+/// a low weight pay for that.
+const FROM_NS: u64 = 5_000 * MS;
 /// It is compared if it was counted for so long, ns.
 const LEAST_NS: u64 = 2_000 * MS;
 /// A group's part of the CPU time is at most so much off the part due to it, in per cent of the

@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         run: weights::nesting_gains_no_weight,
     },
     Case {
+        name: "light_tenants_debt_is_paid",
+        about: "a tenant of low weight goes on once its debt is paid, although all of its tasks wait with credit left",
+        run: weights::light_tenants_debt_is_paid,
+    },
+    Case {
         name: "removed_groups_leave_no_weight",
         about: "groups removed while their last task ends in FAIR leave no weight behind",
         run: weights::removed_groups_leave_no_weight,

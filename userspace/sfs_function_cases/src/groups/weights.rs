@@ -7,8 +7,8 @@ use nix::unistd::Pid;
 
 use sfs_testbed::case::Bench;
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
-use sfs_testbed::clock::{burn, ms, sleep, wait_until, PATIENCE};
-use sfs_testbed::process::{pin_self, set_policy, Process};
+use sfs_testbed::clock::{burn, ms, now, sleep, sleep_until, wait_until, PATIENCE};
+use sfs_testbed::process::{as_real_time, pin_self, set_policy, Process};
 
 use super::shares::{expect_share, hogs_in, nest, used_in, ALL_FAIR};
 
@@ -86,6 +86,44 @@ pub(super) fn weights_share_level_by_level(bench: &Bench) -> Result<()> {
     let share = used_in(&one, ms(3000))?;
     expect_share(bench, "with weight 300 there", share, machine, 37.5, 2.0)?;
     drop(hogs);
+    scheduler.finish()
+}
+
+/// Hogs of a light tenant get into debt with most of their credit unused, and then all wait: only the
+/// passing of time pays the debt.
+pub(super) fn light_tenants_debt_is_paid(bench: &Bench) -> Result<()> {
+    enable_cpu_controller()?;
+    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let light = Cgroup::new("light")?;
+    light.set("cpu.weight", "30")?;
+    // They get into debt and out of it all the time, so that debts are looked at.
+    let heavy = ["200", "300", "400"].map(|weight| -> Result<_> {
+        let group = Cgroup::new(&format!("heavy{weight}"))?;
+        group.set("cpu.weight", weight)?;
+        let hogs = hogs_in(&group, 2 * bench.cpus())?;
+        Ok((group, hogs))
+    });
+    let heavy = heavy.into_iter().collect::<Result<Vec<_>>>()?;
+    sleep(ms(500));
+    let start = now() + ms(500);
+    let hog_in_light = |_| {
+        Process::spawn_in(&light, |_| {
+            sleep_until(start);
+            burn(ms(60_000));
+        })
+    };
+    let hogs: Vec<_> = as_real_time(|| {
+        (0..6 * bench.cpus())
+            .map(hog_in_light)
+            .collect::<Result<_>>()
+    })?;
+    sleep_until(start);
+    sleep(ms(500));
+    let share = used_in(&light, ms(4000))?;
+    let machine = bench.cpus() as u32 * ms(4000);
+    let what = "a tenant with a thirtieth of all weight";
+    expect_share(bench, what, share, machine, 3.2, 1.6)?;
+    drop((hogs, heavy));
     scheduler.finish()
 }
 
