@@ -36,3 +36,32 @@ fn the_count_of_ci_is_that_of_all_parts() {
     said.ended(0, "CI is 1\n");
     assert_eq!(said.last_line(), "7 passed, 0 failed, 3 skipped");
 }
+
+#[test]
+fn a_finding_in_the_model_fails_ci() {
+    let place = Place::with(&[".ci/run"]);
+    place.script(
+        "bin/make",
+        "case $1 in
+             test) echo '4 passed, 0 failed, 1 skipped' ;;
+             simulate) echo \"searches: $*\"; exit 2 ;;
+             test-fresh) echo '9 passed, 0 failed, 0 skipped' ;;
+         esac",
+    );
+    place.script("bin/git", "echo 000000ff1234");
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", place.text("bin"));
+    let mut command = place.command(".ci/run");
+    let said = run(command.env("PATH", &path).env("SEED", "77"));
+    said.ended(2, "\nsearches: simulate SECONDS=300 SEED=77\n");
+    assert_eq!(said.last_line(), "4 passed, 0 failed, 1 skipped");
+    // Without a seed it takes those of the commit; without a repository, those of the time.
+    let mut command = place.command(".ci/run");
+    let said = run(command.env("PATH", &path).env_remove("SEED"));
+    said.ended(2, "make simulate SECONDS=300 SEED=255000\n");
+    place.script("bin/git", "exit 128");
+    let mut command = place.command(".ci/run");
+    let said = run(command.env("PATH", &path).env_remove("SEED"));
+    said.ended(2, "make simulate SECONDS=300 SEED=1");
+    assert_eq!(said.last_line(), "4 passed, 0 failed, 1 skipped");
+}
