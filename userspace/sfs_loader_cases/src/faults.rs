@@ -342,7 +342,8 @@ fn keeps_its_quota(bench: &Bench, limited: &Cgroup, sleepers: &[Process]) -> Res
     let last = sleepers.iter().rev().take(TRIES);
     let moved = last.map(|one| unless_refused(limited.take(one.pid())));
     let moved = moved.collect::<Result<Vec<_>>>()?.iter().flatten().count();
-    sleep(ms(200));
+    // Short of memory, forks and moves take long inside the kernel, where no quota holds a task.
+    sleep(ms(600));
     let before = limited.cpu_time()?;
     sleep(ms(1000));
     let used = limited.cpu_time()? - before;
