@@ -11,6 +11,8 @@ const SIZE: Size = Size {
     headline: 300,
     cpus: 4,
     seed: 1,
+    list: None,
+    table1: "table1",
 };
 
 /// Invocations of 10 ms, 1 ms apart, every fifth of 100 ms. Row k takes k + 1
@@ -197,7 +199,7 @@ fn loads_reach_bench_unchanged() {
     let loads = (loads::FIGURE_6.settings)(SIZE);
     let load = |setting: &Setting| match setting.source {
         Source::Generated { load, .. } => load,
-        Source::Fc { .. } => unreachable!(),
+        Source::Fc { .. } | Source::List { .. } => unreachable!(),
     };
     let found: Vec<f64> = loads.iter().map(load).collect();
     assert_eq!(found, LOADS);
