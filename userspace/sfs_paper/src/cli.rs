@@ -317,10 +317,10 @@ mod tests {
         };
         let ids = |table1| {
             let of = |id: &str| drawn_id(&chosen(&[id.into()]).unwrap()[0], size(table1));
-            ["headline", "8", "13", "list"].map(of)
+            ["headline", "8", "13", "list-7"].map(of)
         };
-        assert_eq!(ids(TEXT), ["headline", "8", "13", "list"]);
-        let want = ["headline-artefact", "8-artefact", "13", "list"];
+        assert_eq!(ids(TEXT), ["headline", "8", "13", "list-7"]);
+        let want = ["headline-artefact", "8-artefact", "13", "list-7"];
         assert_eq!(ids(ARTEFACT), want);
     }
 
@@ -332,7 +332,7 @@ mod tests {
         let said = chosen(&["5".into()]).err().unwrap().to_string();
         assert!(
             said.contains(
-                "unknown figure `5`; known figures are headline, list-simulated, list, 2"
+                "unknown figure `5`; known figures are headline, list-simulated, list-7, list-8"
             ),
             "{said}"
         );
