@@ -1,6 +1,6 @@
 //! Measures a setting like `make bench`, which keeps finished rows.
 
-use crate::plan::{Setting, Size, Source};
+use crate::plan::{self, Setting, Size, Source};
 use anyhow::{bail, Context, Result};
 use sfs_jobs::job;
 use sfs_jobs::signals::Interrupt;
@@ -10,6 +10,7 @@ use sfs_lab::bench::settings::Size as Length;
 use sfs_lab::bench::{self, Outcome, Row, Settings, Workload};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 /// The file name of a converted trace in its setting's folder.
 pub const CONVERTED: &str = "converted.csv";
@@ -58,16 +59,24 @@ pub fn measure(
     let source = source(places, how.size, setting)?;
     let settings = settings(places, how, setting, source);
     let folder = places.folder(setting);
-    let there = |row: &crate::plan::Row| folder.join(format!("{}.json", row.name)).exists();
-    let complete = setting.rows.iter().all(there);
+    let before = written(&folder, setting);
     let outcome =
         bench::run(&places.tree, &settings, interrupt).with_context(|| setting.name.clone())?;
-    if !complete || !folder.join(COMMIT).exists() {
+    if before != written(&folder, setting) || !folder.join(COMMIT).exists() {
         let file = folder.join(COMMIT);
         std::fs::write(&file, commit(places))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(outcome)
+}
+
+/// When each row's result was written; `None` if it is not there.
+fn written(folder: &Path, setting: &Setting) -> Vec<Option<SystemTime>> {
+    let time = |row: &plan::Row| {
+        let file = folder.join(format!("{}.csv", row.name));
+        file.metadata().and_then(|found| found.modified()).ok()
+    };
+    setting.rows.iter().map(time).collect()
 }
 
 /// The commit of the repository, with `+` if files differ from it; `unknown`

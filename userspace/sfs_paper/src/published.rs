@@ -90,7 +90,7 @@ pub fn table(figure: &str, measured: Option<&[Measured]>) -> Result<Option<Table
     table.text = true;
     for entry in entries {
         let ours = match (&entry.ours, measured) {
-            (None, _) => "none".to_string(),
+            (None, _) => "-".to_string(),
             (Some(_), None) => NOT_YET.to_string(),
             (Some(metric), Some(measured)) => metric
                 .value(measured)

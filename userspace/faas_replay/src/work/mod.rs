@@ -158,6 +158,11 @@ impl Worker {
     }
 }
 
+/// Tests that make files in the current folder take turns: a replay's processes
+/// have numbers of their own, threads of a test do not.
+#[cfg(test)]
+static FOLDER: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +170,7 @@ mod tests {
 
     #[test]
     fn every_kind_uses_the_requested_cpu_time() {
+        let _turn = FOLDER.lock();
         let mut worker = Worker::new(None);
         for work in Work::ALL.iter().copied() {
             worker.prepare(work);
@@ -183,6 +189,7 @@ mod tests {
 
     #[test]
     fn files_and_pipes_block_and_a_pipe_needs_its_peer() {
+        let _turn = FOLDER.lock();
         let mut worker = Worker::new(None);
         let io = |blocking| Phase::Io {
             us: 3000,

@@ -290,4 +290,37 @@ mod tests {
         let hermes = of_functions("i.csv", open(), 1, 10_000).unwrap();
         assert_eq!((hermes.sources, hermes.arrivals.len()), (50, 10_000));
     }
+
+    /// `data/published.csv` of sfs_paper quotes these beside the papers' own.
+    #[test]
+    fn the_sample_has_the_numbers_that_the_results_quote() {
+        let file = |name: &str| shared(&format!("traces/azure2019/500/{name}.csv"));
+        let (Some(counts), Some(durations)) = (file("invocations"), file("durations")) else {
+            skip!(NOT_HERE);
+        };
+        let counts = File::open(counts).unwrap();
+        let (mut functions, _) = read("i.csv", counts, |key| key.to_vec()).unwrap();
+        let total: u64 = functions.iter().map(|one| one.total).sum();
+        assert_eq!(total, 3_037_902);
+        functions.sort_by_key(|one| std::cmp::Reverse(one.total));
+        let nine_tenths = |count: usize| {
+            let sum: u64 = functions[..count].iter().map(|one| one.total).sum();
+            sum as f64 >= 0.9 * total as f64
+        };
+        // 2.0 % of 500
+        assert!(nine_tenths(10) && !nine_tenths(9));
+        let mut table = csv::Reader::from_path(durations).unwrap();
+        let average = table
+            .headers()
+            .unwrap()
+            .iter()
+            .position(|name| name == "Average");
+        let means: Vec<f64> = table
+            .records()
+            .map(|row| row.unwrap()[average.unwrap()].parse().unwrap())
+            .collect();
+        let below = |ms: f64| means.iter().filter(|mean| **mean < ms).count() as f64 / 500.0;
+        let found = [300.0, 1e3, 224e3].map(below);
+        assert_eq!(found, [0.414, 0.594, 0.996]);
+    }
 }
