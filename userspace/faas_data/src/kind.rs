@@ -46,6 +46,10 @@ pub enum Work {
     Markdown,
     /// Scoring the sentiment of English sentences.
     Sentiment,
+    /// md of the SFS paper: reading a JSON file and making Markdown of it.
+    Md,
+    /// sa of the SFS paper: reading a dictionary and scoring a sentence.
+    Sa,
 }
 
 impl Work {
@@ -70,6 +74,8 @@ impl Kind for Work {
         Self::Json,
         Self::Markdown,
         Self::Sentiment,
+        Self::Md,
+        Self::Sa,
     ];
 
     fn name(self) -> &'static str {
@@ -82,6 +88,8 @@ impl Kind for Work {
             Self::Json => "json",
             Self::Markdown => "markdown",
             Self::Sentiment => "sentiment",
+            Self::Md => "md",
+            Self::Sa => "sa",
         }
     }
 
@@ -97,6 +105,8 @@ impl Kind for Work {
             Self::Json => "Parsing, changing and rendering JSON",
             Self::Markdown => "Rendering Markdown to HTML",
             Self::Sentiment => "Scoring the sentiment of English sentences",
+            Self::Md => "md of the SFS paper: reading a JSON file and making Markdown of it",
+            Self::Sa => "sa of the SFS paper: reading a dictionary and scoring a sentence",
         }
     }
 }

@@ -392,7 +392,7 @@ mod tests {
             (
                 "1,f,cpu:5@gpu",
                 "t.csv:2: `gpu` is not a kind of cpu phase: want one of spin, fib, primes, stream, \
-                 file, json, markdown, sentiment",
+                 file, json, markdown, sentiment, md, sa",
             ),
             (
                 "1,f,io:5@",

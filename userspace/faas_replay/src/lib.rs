@@ -100,7 +100,7 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
         let computing = matches!(
             phase,
             Phase::Cpu {
-                work: Some(Work::File),
+                work: Some(Work::File | Work::Md | Work::Sa),
                 ..
             }
         );

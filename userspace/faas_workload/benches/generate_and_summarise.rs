@@ -11,7 +11,7 @@ use faas_workload::distribution::{ByDuration, Distribution, Lognormal};
 use faas_workload::functions::{Functions, Popularity};
 use faas_workload::io::{Io, Place};
 use faas_workload::random::Random;
-use faas_workload::table1::Table1;
+use faas_workload::table1::{Table1, Version};
 use faas_workload::{generate, Amount, Workload};
 use std::hint::black_box;
 
@@ -100,7 +100,10 @@ fn generators(criterion: &mut Criterion) {
 }
 
 fn benchmarks(criterion: &mut Criterion) {
-    let table1 = Table1 { scale: 1.0 };
+    let table1 = Table1 {
+        version: Version::Artefact,
+        scale: 1.0,
+    };
     let mut group = criterion.benchmark_group("10,000 invocations");
     group.throughput(Throughput::Elements(AMOUNT.invocations as u64));
     group.bench_function("generate Table I", |bencher| {

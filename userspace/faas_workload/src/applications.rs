@@ -1,9 +1,9 @@
 //! Applications with classes: latency-sensitive (LS) and latency-desirable (LD)
 //! ones side by side, as in FaaSched (Panda and Sarangi, arXiv 2303.06473).
 //!
-//! They come from a table that can be replaced. The built-in one has the
-//! paper's structure, five of each class, with our own figures, because the
-//! paper's Table II was not available.
+//! They come from a table that can be replaced. The built-in one is the paper's
+//! Table II. In the paper the product of service time and rate is 0.9 for each
+//! application; as printed, the rates give 0.875 to 0.917.
 
 use super::random::Random;
 use super::{service_us, Durations};
@@ -25,15 +25,36 @@ struct Application {
     class: Class,
     /// Mean service time in microseconds.
     mean_us: f64,
-    /// Coefficient of variation of the service time.
-    cv: f64,
-    /// Its relative share of the invocations.
+    spread: Spread,
+    /// Invocations per second.
     rate: f64,
 }
 
-/// A mix of applications. Service times are log-normal around each one's mean.
+/// How service times vary around an application's mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Spread {
+    /// Log-normal with this coefficient of variation.
+    Lognormal(f64),
+    Exponential,
+}
+
+impl Spread {
+    /// A factor on the mean, 1 on average.
+    fn factor(self, random: &mut Random) -> f64 {
+        match self {
+            Self::Lognormal(cv) => random.noise(cv),
+            Self::Exponential => random.exponential(1.0),
+        }
+    }
+}
+
+/// A mix of applications.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Applications(Vec<Application>);
+pub struct Applications {
+    all: Vec<Application>,
+    /// The factor that is in the mean service times.
+    scale: f64,
+}
 
 impl Applications {
     /// Reads a table; all service times are multiplied by `scale`.
@@ -89,11 +110,11 @@ impl Applications {
         if all.is_empty() {
             return Err(at(last, "this file has no applications".to_string()));
         }
-        Ok(Self(all))
+        Ok(Self { all, scale })
     }
 
     fn total_rate(&self) -> f64 {
-        self.0.iter().map(|one| one.rate).sum()
+        self.all.iter().map(|one| one.rate).sum()
     }
 }
 
@@ -118,7 +139,10 @@ fn application(text: &str, scale: f64) -> Result<Application, String> {
         name: name.to_string(),
         class,
         mean_us: number("service_ms", service_ms, 0.001, 1e6)? * 1e3 * scale,
-        cv: number("cv", cv, 0.0, 10.0)?,
+        spread: match cv {
+            "exponential" => Spread::Exponential,
+            cv => Spread::Lognormal(number("cv", cv, 0.0, 10.0)?),
+        },
         rate: number("rate", rate, 0.001, 1e6)?,
     })
 }
@@ -133,28 +157,33 @@ fn number(what: &str, text: &str, low: f64, high: f64) -> Result<f64, String> {
 
 impl Durations for Applications {
     fn mean_us(&self) -> f64 {
-        let sum: f64 = self.0.iter().map(|one| one.rate * one.mean_us).sum();
+        let sum: f64 = self.all.iter().map(|one| one.rate * one.mean_us).sum();
         sum / self.total_rate()
     }
 
     fn draw(&self, random: &mut Random) -> (String, u64) {
         let mut point = random.unit() * self.total_rate();
         // Rounding may leave a point beyond the end.
-        let mut chosen = &self.0[self.0.len() - 1];
-        for one in &self.0 {
+        let mut chosen = &self.all[self.all.len() - 1];
+        for one in &self.all {
             if point < one.rate {
                 chosen = one;
                 break;
             }
             point -= one.rate;
         }
-        let us = chosen.mean_us * random.noise(chosen.cv);
+        let us = chosen.mean_us * chosen.spread.factor(random);
         (chosen.name.clone(), service_us(us))
     }
 
     fn class(&self, function: &str) -> Option<Class> {
-        let found = self.0.iter().find(|one| one.name == function);
+        let found = self.all.iter().find(|one| one.name == function);
         found.map(|one| one.class)
+    }
+
+    fn own_load(&self, cpus: u32) -> Option<f64> {
+        let busy = self.total_rate() * self.mean_us() / self.scale / 1e6;
+        Some(busy / f64::from(cpus))
     }
 }
 
@@ -175,9 +204,58 @@ mod tests {
 
     #[test]
     fn the_built_in_table_has_five_of_each_class() {
-        let all = Applications::built_in(1.0).unwrap().0;
+        let all = Applications::built_in(1.0).unwrap().all;
         let count = |class| all.iter().filter(|one| one.class == class).count();
         assert_eq!((count(Class::Ls), count(Class::Ld)), (5, 5));
+    }
+
+    /// Table II, cell by cell, in the order of the text.
+    #[test]
+    fn the_built_in_table_is_that_of_the_text() {
+        let printed = [
+            (0.125, 7.20, Class::Ls),
+            (0.220, 4.09, Class::Ls),
+            (0.400, 2.25, Class::Ls),
+            (0.160, 5.63, Class::Ls),
+            (0.300, 3.00, Class::Ls),
+            (13.100, 0.07, Class::Ld),
+            (0.003, 300.0, Class::Ld),
+            (1.450, 0.62, Class::Ld),
+            (0.450, 2.00, Class::Ld),
+            (8.750, 0.10, Class::Ld),
+        ];
+        let mix = Applications::built_in(1.0).unwrap();
+        let found: Vec<_> = mix
+            .all
+            .iter()
+            .map(|one| (one.mean_us / 1e6, one.rate, one.class))
+            .collect();
+        assert_eq!(found, printed);
+        for one in &mix.all {
+            assert_eq!(one.spread, Spread::Exponential);
+            // "The product of the service time and arrival rate is set to 0.9"
+            let product = one.mean_us / 1e6 * one.rate;
+            assert!((product - 0.9).abs() < 0.03, "{}: {product}", one.name);
+        }
+        // 92 % of the invocations are the image resizer's; 9.0 CPUs are busy.
+        assert!((300.0 / mix.total_rate() - 0.923).abs() < 0.001);
+        assert!((mix.own_load(16).unwrap() - 0.562).abs() < 0.001);
+        // The same workload at another pace offers the same load.
+        let slower = Applications::built_in(4.0).unwrap();
+        assert!((slower.own_load(16).unwrap() - mix.own_load(16).unwrap()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn exponential_service_times_have_the_deviation_of_their_mean() {
+        let table = b"application,class,service_ms,cv,rate\na,LS,10,exponential,1\n";
+        let mix = Applications::parse("t", table, 1.0).unwrap();
+        let made = Workload::new(&mix).make(amount(100_000)).unwrap();
+        let all: Vec<f64> = made.iter().map(|one| one.service_us() as f64).collect();
+        let mean = all.iter().sum::<f64>() / 1e5;
+        let variance = all.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / 1e5;
+        // Three standard errors of the mean: 3 / sqrt(100,000) = 0.0095
+        assert!((mean / 10e3 - 1.0).abs() < 0.0095, "{mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "{variance}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum Popularity {
 
 impl Popularity {
     /// The weight of the function of this rank (from 0), of `count` functions.
-    fn weight(self, rank: u32, count: u32) -> f64 {
+    pub(crate) fn weight(self, rank: u32, count: u32) -> f64 {
         match self {
             Self::Zipf(exponent) => libm::pow(f64::from(rank + 1), -exponent),
             Self::Skewed if rank == 0 => 0.9,

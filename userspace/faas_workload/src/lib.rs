@@ -1,7 +1,8 @@
 //! Makes traces: generates workloads from a distribution of durations, an
 //! arrival process, a set of functions and a share of I/O, and
-//! [converts](convert) published workloads. Owns Table I of the SFS paper
-//! ([`table1`], [`fib`]) and FaaSched's mix of applications ([`applications`]).
+//! [converts](convert) published workloads. Owns the workloads of the papers: of
+//! SFS ([`table1`], [`fib`], [`openlambda`]), Hermes ([`hermes`]), FaaSched
+//! ([`applications`]) and the thesis about fc-microbenchmark ([`thesis`]).
 //!
 //! The same options give the same bytes on every machine: random numbers come
 //! from ChaCha8, and logarithms from `libm` instead of the machine's C library.
@@ -15,10 +16,13 @@ pub mod distribution;
 pub mod fib;
 pub mod files;
 pub mod functions;
+pub mod hermes;
 pub mod io;
 pub mod kinds;
+pub mod openlambda;
 pub mod random;
 pub mod table1;
+pub mod thesis;
 
 use anyhow::{bail, Result};
 use arrivals::{Arrivals, Process, Spikes};
@@ -45,6 +49,10 @@ pub mod stream {
     pub const IO: u64 = 2;
     /// When a burst begins and ends.
     pub const BURSTS: u64 = 3;
+    /// Which application an invocation belongs to.
+    pub const APPLICATION: u64 = 4;
+    /// Samples of Azure's files, and arrivals within their minutes.
+    pub const AZURE: u64 = 5;
 }
 
 /// A distribution of durations, and its functions.
@@ -55,6 +63,11 @@ pub trait Durations {
     fn draw(&self, random: &mut Random) -> (String, u64);
     /// The class of that function, if the functions have classes.
     fn class(&self, _function: &str) -> Option<Class> {
+        None
+    }
+    /// The load that the workload offers to this number of CPUs at its source's
+    /// own rate, if it has one.
+    fn own_load(&self, _cpus: u32) -> Option<f64> {
         None
     }
 }

@@ -5,6 +5,7 @@ use super::arrivals::Bursts;
 use super::distribution::{ByDuration, Distribution, Lognormal};
 use super::functions::{Functions, Popularity};
 use super::io::Place;
+use super::table1::Version;
 use super::*;
 use faas_data::trace::{self, hex_sha256, to_csv};
 use proptest::prelude::*;
@@ -66,7 +67,7 @@ fn every_preset_keeps_its_bytes() {
 /// Golden, as above.
 #[test]
 fn every_kind_of_arrivals_functions_and_io_keeps_its_bytes() {
-    let durations = by_duration(Distribution::Table1);
+    let durations = by_duration(Distribution::Table1(Version::Artefact));
     let plain = Workload::new(&durations);
     let skewed = Functions::new(
         50,
@@ -115,7 +116,7 @@ fn every_kind_of_arrivals_functions_and_io_keeps_its_bytes() {
 
 #[test]
 fn one_option_changes_only_its_own_part() {
-    let durations = by_duration(Distribution::Table1);
+    let durations = by_duration(Distribution::Table1(Version::Artefact));
     let plain = Workload::new(&durations);
     let services = |workload: &Workload| -> Vec<u64> {
         let made = workload.make(AMOUNT).unwrap();
@@ -177,7 +178,8 @@ fn impossible_workloads_are_refused() {
 
 fn any_distribution() -> impl Strategy<Value = Distribution> {
     prop_oneof![
-        Just(Distribution::Table1),
+        Just(Distribution::Table1(Version::Text)),
+        Just(Distribution::Table1(Version::Artefact)),
         Just(lognormal()),
         Just(bimodal()),
         (1.0..1e7f64).prop_map(|mean_us| Distribution::Exponential { mean_us }),

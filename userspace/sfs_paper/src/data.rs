@@ -1,6 +1,7 @@
 //! Reads the measurements of a setting from its folder: the trace, summaries
 //! and results, in the formats of [`faas_data`].
 
+use crate::measure::{COMMIT, CONVERTED};
 use crate::plan::{Setting, Source};
 use anyhow::{Context, Result};
 use faas_data::measure::{shortest, Measure};
@@ -72,6 +73,10 @@ impl Run {
 pub struct Measured {
     /// The title, for headings.
     pub title: String,
+    /// The name of its source.
+    pub source: String,
+    /// The commit that measured it, if it is known.
+    pub commit: Option<String>,
     /// Number of CPUs.
     pub cpus: u32,
     /// Its trace.
@@ -89,6 +94,8 @@ impl Measured {
     pub fn new(setting: &Setting, trace: Vec<Invocation>) -> Self {
         Self {
             title: setting.title.clone(),
+            source: setting.source.name(),
+            commit: None,
             cpus: setting.cpus,
             short: shortest(&trace),
             trace,
@@ -105,10 +112,11 @@ impl Measured {
     pub fn read(folder: &Path, setting: &Setting) -> Result<Self> {
         let trace = match &setting.source {
             Source::Generated { workload, .. } => format!("{workload}.trace.csv"),
-            Source::Fc { .. } => "fc.csv".to_string(),
+            Source::Fc { .. } | Source::List { .. } => CONVERTED.to_string(),
         };
         let trace = Trace::read(&folder.join(trace))?.invocations;
         let mut measured = Self::new(setting, trace);
+        measured.commit = std::fs::read_to_string(folder.join(COMMIT)).ok();
         for row in &setting.rows {
             let run = read_run(folder, row.name, &measured.trace)?;
             measured.runs.push(run);
@@ -160,6 +168,8 @@ mod tests {
         headline: 3,
         cpus: 2,
         seed: 1,
+        list: None,
+        table1: "table1",
     };
 
     const TRACE: &str =

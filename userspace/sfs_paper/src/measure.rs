@@ -1,6 +1,6 @@
 //! Measures a setting like `make bench`, which keeps finished rows.
 
-use crate::plan::{Setting, Size, Source};
+use crate::plan::{self, Setting, Size, Source};
 use anyhow::{bail, Context, Result};
 use sfs_jobs::job;
 use sfs_jobs::signals::Interrupt;
@@ -9,6 +9,14 @@ use sfs_lab::bench::args::VmArgs;
 use sfs_lab::bench::settings::Size as Length;
 use sfs_lab::bench::{self, Outcome, Row, Settings, Workload};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+/// The file name of a converted trace in its setting's folder.
+pub const CONVERTED: &str = "converted.csv";
+
+/// The file of a setting's folder with the commit that measured it last.
+pub const COMMIT: &str = "commit";
 
 /// The folders.
 #[derive(Debug, Clone)]
@@ -50,7 +58,45 @@ pub fn measure(
 ) -> Result<Outcome> {
     let source = source(places, how.size, setting)?;
     let settings = settings(places, how, setting, source);
-    bench::run(&places.tree, &settings, interrupt).with_context(|| setting.name.clone())
+    let folder = places.folder(setting);
+    let before = written(&folder, setting);
+    let outcome =
+        bench::run(&places.tree, &settings, interrupt).with_context(|| setting.name.clone())?;
+    if before != written(&folder, setting) || !folder.join(COMMIT).exists() {
+        let file = folder.join(COMMIT);
+        std::fs::write(&file, commit(places))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(outcome)
+}
+
+/// When each row's result was written; `None` if it is not there.
+fn written(folder: &Path, setting: &Setting) -> Vec<Option<SystemTime>> {
+    let time = |row: &plan::Row| {
+        let file = folder.join(format!("{}.csv", row.name));
+        file.metadata().and_then(|found| found.modified()).ok()
+    };
+    setting.rows.iter().map(time).collect()
+}
+
+/// The commit of the repository, with `+` if files differ from it; `unknown`
+/// outside of a repository.
+fn commit(places: &Places) -> String {
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(places.tree.at("")).args(arguments);
+        let output = git.stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_string())
+    };
+    let Some(head) = git(&["rev-parse", "--short", "HEAD"]) else {
+        return "unknown".to_string();
+    };
+    let clean = git(&["status", "--porcelain", "--untracked-files=no"]);
+    match clean.is_some_and(|changes| changes.is_empty()) {
+        true => head,
+        false => head + "+",
+    }
 }
 
 /// The settings of `make bench`.
@@ -83,41 +129,56 @@ fn source(places: &Places, size: Size, setting: &Setting) -> Result<bench::Sourc
             seed: size.seed.to_string(),
             options: options.clone(),
         })),
-        Source::Fc { list, load, scale } => {
+        Source::Fc { .. } | Source::List { .. } => {
             let folder = places.folder(setting);
             std::fs::create_dir_all(&folder)
                 .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-            let list = format!("fc-microbenchmark/workloads/{list}.txt");
-            let trace = folder.join("fc.csv");
-            let list = places.traces.join(list);
-            convert(places, &list, setting, (*load, *scale), &trace)?;
+            let trace = folder.join(CONVERTED);
+            convert(places, setting, &trace)?;
             Ok(bench::Source::File(trace))
         }
     }
 }
 
-/// Converts the front of a list of fc-microbenchmark.
-fn convert(
-    places: &Places,
-    list: &Path,
-    setting: &Setting,
-    (load, scale): (f64, f64),
-    trace: &Path,
-) -> Result<()> {
+/// Converts the front of a published list.
+fn convert(places: &Places, setting: &Setting, trace: &Path) -> Result<()> {
+    let (list, options) = conversion(setting);
+    let list = places.traces.join(list);
     let mut command = job::call(&places.tree, places.tree.program("faasbench"));
-    command
-        .args(["convert", "fc", "--figure", "tfc"])
-        .arg(list)
-        .args(["--first", &setting.invocations.to_string()])
-        .args(["--load", &load.to_string(), "--scale", &scale.to_string()])
-        .args(["--cpus", &setting.cpus.to_string()])
-        .arg("-o")
-        .arg(trace);
+    command.arg("convert").args(options);
+    command.arg(&list).arg("-o").arg(trace);
     let status = job::run(&mut command).context("faasbench is not built; run make first")?;
     if status != 0 {
         bail!("faasbench convert failed on {}", list.display());
     }
     Ok(())
+}
+
+/// The list below the folder of traces, and the options of `faasbench convert`.
+fn conversion(setting: &Setting) -> (String, Vec<String>) {
+    let of = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    match &setting.source {
+        Source::Fc {
+            list,
+            load,
+            scale,
+            figure,
+        } => {
+            let (load, scale) = (load.to_string(), scale.to_string());
+            let (first, cpus) = (setting.invocations.to_string(), setting.cpus.to_string());
+            let mut options = of(&["fc", "--figure", figure, "--first", &first]);
+            options.extend(of(&["--load", &load, "--scale", &scale, "--cpus", &cpus]));
+            (format!("fc-microbenchmark/workloads/{list}.txt"), options)
+        }
+        Source::List { multiplier, first } => {
+            let mut options = of(&["sfs", "--multiplier", &multiplier.to_string()]);
+            if let Some(first) = first {
+                options.extend(of(&["--first", &first.to_string()]));
+            }
+            ("sfs/test1.txt".to_string(), options)
+        }
+        Source::Generated { .. } => (String::new(), Vec::new()),
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +199,8 @@ mod tests {
         headline: 5,
         cpus: 2,
         seed: 1,
+        list: Some(5),
+        table1: "table1",
     };
 
     fn how() -> How {
@@ -178,6 +241,30 @@ mod tests {
         ];
         assert_eq!(values, ["table1", "5", "0.5", "1"]);
         assert_eq!(workload.size, Length::Scale("1".into()));
+    }
+
+    #[test]
+    fn published_lists_are_converted_as_the_papers_have_them() {
+        let list = Setting::list(SIZE, 7, &[row("ps")]);
+        let (file, options) = conversion(&list);
+        assert_eq!(file, "sfs/test1.txt");
+        assert_eq!(options.join(" "), "sfs --multiplier 7 --first 5");
+        let all = Size { list: None, ..SIZE };
+        let (_, options) = conversion(&Setting::list(all, 13, &[]));
+        assert_eq!(options.join(" "), "sfs --multiplier 13");
+        let fc = Setting {
+            source: Source::Fc {
+                list: "l",
+                load: 0.9,
+                scale: 0.1,
+                figure: "start-waits",
+            },
+            ..list
+        };
+        let (file, options) = conversion(&fc);
+        assert_eq!(file, "fc-microbenchmark/workloads/l.txt");
+        let want = "fc --figure start-waits --first 5 --load 0.9 --scale 0.1 --cpus 12";
+        assert_eq!(options.join(" "), want);
     }
 
     #[test]

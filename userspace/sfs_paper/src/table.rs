@@ -13,6 +13,8 @@ pub struct Table {
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
+    /// Whether all columns are text, not numbers.
+    pub text: bool,
 }
 
 impl Table {
@@ -23,6 +25,7 @@ impl Table {
             title: title.to_string(),
             columns: columns.iter().map(ToString::to_string).collect(),
             rows: Vec::new(),
+            text: false,
         }
     }
 
@@ -32,13 +35,15 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Formats it as Markdown, with numbers aligned right.
+    /// Formats it as Markdown, with numbers aligned right: all columns but the
+    /// first, unless they are text.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let mut text = format!("{}:\n\n", self.title);
         text += &line(&self.columns);
         text += "|---|";
-        text += &"---:|".repeat(self.columns.len() - 1);
+        let column = if self.text { "---|" } else { "---:|" };
+        text += &column.repeat(self.columns.len() - 1);
         text += "\n";
         for row in &self.rows {
             text += &line(row);
@@ -100,6 +105,8 @@ mod tests {
             table.markdown(),
             "Two cells:\n\n| a | b |\n|---|---:|\n| x | 1,5 |\n"
         );
+        table.text = true;
+        assert!(table.markdown().contains("\n|---|---|\n"));
         assert_eq!(table.csv().unwrap(), b"a,b\nx,\"1,5\"\n");
     }
 

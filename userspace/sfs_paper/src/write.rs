@@ -2,11 +2,17 @@
 
 use crate::chart::csv;
 use crate::data::Measured;
-use crate::figures::{Drawn, Figure};
+use crate::figures::{self, Drawn, Figure};
+use crate::published;
+use crate::table::Table;
 use anyhow::{Context, Result};
 use faas_data::output::Output;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+/// The beginning of a figure's text.
+const MEASURED: &str = "Measured:";
 
 /// File name of a figure's text in its folder.
 pub const TEXT: &str = "figure.md";
@@ -44,15 +50,20 @@ fn fill_folder(folder: &Path, figure: &Figure, drawn: &Drawn, measured: &[Measur
         put(format!("{}.svg", chart.name), svg.as_bytes())?;
         put(format!("{}.csv", chart.name), &csv(chart)?)?;
     }
-    put(TEXT.to_string(), text(figure, drawn, measured).as_bytes())?;
+    let published = published::table(figure.id, Some(measured))?;
+    if let Some(table) = &published {
+        put("table-published.csv".to_string(), &table.csv()?)?;
+    }
+    let text = text(published.as_ref(), drawn, measured);
+    put(TEXT.to_string(), text.as_bytes())?;
     Ok(())
 }
 
 /// The figure as Markdown, with picture names relative to its folder.
-fn text(figure: &Figure, drawn: &Drawn, measured: &[Measured]) -> String {
+fn text(published: Option<&Table>, drawn: &Drawn, measured: &[Measured]) -> String {
     let mut text = format!("{}\n", provenance(measured));
-    for sentence in figure.published {
-        let _ = write!(text, "\nPublished: {sentence}.\n");
+    if let Some(table) = published {
+        let _ = write!(text, "\n{}", table.markdown());
     }
     for table in &drawn.tables {
         let _ = write!(text, "\n{}", table.markdown());
@@ -76,8 +87,14 @@ fn provenance(measured: &[Measured]) -> String {
     let Some(first) = measured.first() else {
         return String::new();
     };
+    let sources: BTreeSet<&str> = measured.iter().map(|one| one.source.as_str()).collect();
+    let sources: Vec<&str> = sources.into_iter().collect();
     let mut parts = vec![
-        format!("{} invocations", first.trace.len()),
+        format!(
+            "{} invocations of {}",
+            first.trace.len(),
+            sources.join(", ")
+        ),
         format!("{} CPUs", first.cpus),
     ];
     let live = measured
@@ -101,13 +118,41 @@ fn provenance(measured: &[Measured]) -> String {
         .map(|load| format!("{load:.3}"))
         .collect();
     parts.push(format!("offered load {}", loads.join(", ")));
-    format!("Measured: {}.", parts.join(", "))
+    let commits: BTreeSet<&str> = measured
+        .iter()
+        .map(|one| one.commit.as_deref().unwrap_or("unknown"))
+        .collect();
+    let commits: Vec<&str> = commits.into_iter().collect();
+    parts.push(format!("commit {}", commits.join(", ")));
+    format!("{MEASURED} {}.", parts.join(", "))
+}
+
+/// The content of the mark of a figure without a measurement; `None` if there
+/// is no such figure.
+fn unmeasured(id: &str) -> Result<Option<String>> {
+    let known = figures::all().iter().any(|figure| figure.id == id);
+    if !known && id != published::NONE {
+        return Ok(None);
+    }
+    let mut text = match known {
+        true => format!("Not measured yet: `make paper FIG={id}`.\n"),
+        false => String::new(),
+    };
+    if let Some(table) = published::table(id, None)? {
+        if known {
+            text += "\n";
+        }
+        text += &table.markdown();
+    }
+    Ok(Some(text))
 }
 
 /// Inserts the figures into the text of a document, between the lines `<!--
-/// figure ID -->` and `<!-- end of figure ID -->`. Figures that were not
-/// measured stay unchanged. Pictures go to `pictures`; the document links to
-/// them by the folder's last component. Returns the number of figures inserted.
+/// figure ID -->` and `<!-- end of figure ID -->`. Figures that are not in
+/// `figures` stay unchanged if the document has a measurement of them; else the
+/// published numbers stand alone. Pictures go to `pictures`; the document links
+/// to them by the folder's last component. Returns the number of figures
+/// inserted.
 ///
 /// # Errors
 /// If a mark has no end, or a file cannot be copied.
@@ -124,7 +169,8 @@ pub fn fill(document: &str, figures: &Path, pictures: &Path) -> Result<(String, 
                 filled += &adopt(&text, id, &folder, pictures)?;
                 count += 1;
             }
-            Err(_) => filled += inner,
+            Err(_) if inner.starts_with(MEASURED) => filled += inner,
+            Err(_) => filled += &unmeasured(id)?.unwrap_or_else(|| inner.to_string()),
         }
         let _ = writeln!(filled, "<!-- end of figure {id} -->");
         rest = after;
@@ -185,12 +231,12 @@ mod tests {
         std::fs::write(folder.join(TEXT), "new\n![x](load1.00.svg)\n").unwrap();
         std::fs::write(folder.join("load1.00.svg"), "<svg/>").unwrap();
         let document = "a\n<!-- figure 6 -->\nold\n<!-- end of figure 6 -->\nb\n\
-                        <!-- figure 7 -->\nkept\n<!-- end of figure 7 -->\nc\n";
+                        <!-- figure 7 -->\nMeasured: kept\n<!-- end of figure 7 -->\nc\n";
         let pictures = dir.path().join("docs/results");
         let (filled, count) = fill(document, &dir.path().join("figures"), &pictures).unwrap();
         assert_eq!(count, 1);
         let want = "a\n<!-- figure 6 -->\nnew\n![x](results/6-load1.00.svg)\n<!-- end of figure 6 -->\nb\n\
-                    <!-- figure 7 -->\nkept\n<!-- end of figure 7 -->\nc\n";
+                    <!-- figure 7 -->\nMeasured: kept\n<!-- end of figure 7 -->\nc\n";
         assert_eq!(filled, want);
         assert!(pictures.join("6-load1.00.svg").exists());
         // A second run changes nothing.
@@ -200,6 +246,24 @@ mod tests {
                 .0,
             want
         );
+    }
+
+    #[test]
+    fn a_figure_without_a_measurement_shows_what_is_published() {
+        let document = "<!-- figure headline -->\nold\n<!-- end of figure headline -->\n\
+                        <!-- figure - -->\nold\n<!-- end of figure - -->\n\
+                        <!-- figure mine -->\nold\n<!-- end of figure mine -->\n";
+        let (filled, count) = fill(document, Path::new("/none"), Path::new("/none")).unwrap();
+        assert_eq!(count, 0);
+        assert!(
+            filled.contains("Not measured yet: `make paper FIG=headline`.\n\nPublished, and ours:")
+        );
+        assert!(filled.contains("| 49.6x | not measured yet |"), "{filled}");
+        assert!(
+            filled.contains("<!-- figure - -->\nPublished, and ours:"),
+            "{filled}"
+        );
+        assert!(filled.contains("<!-- figure mine -->\nold\n"), "{filled}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub struct Settings {
         default_value = "eevdf scx_sfs"
     )]
     pub schedulers: String,
-    /// A trace file, instead of Table I of the SFS paper
+    /// A trace file, instead of `faasbench gen table1-artefact`
     #[arg(long, env = "TRACE", value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Number of requests

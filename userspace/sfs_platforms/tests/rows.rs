@@ -39,7 +39,7 @@ fn each_scheduler_gets_a_vm_and_the_report_compares_them() {
     assert_eq!(calls[0], "fetch");
     let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     let ours = [
-        "faasbench gen table1 --invocations 150 --load 0.9 --scale 0.25 --seed 5 --cpus 4",
+        "faasbench gen table1-artefact --invocations 150 --load 0.9 --scale 0.25 --seed 5 --cpus 4",
         &vm("eevdf", "", ""),
         &vm("scx_sfs", &format!("--in {release}/scx_sfs "), options),
         &format!("faasbench report --out {out} {out}/eevdf.json {out}/scx_sfs.json"),

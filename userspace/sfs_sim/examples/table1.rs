@@ -1,4 +1,5 @@
-//! Table I of the SFS paper under every policy, beside the figures of another
+//! Table I of the SFS paper by its artefact's list (`faasbench gen
+//! table1-artefact`) under every policy, beside the figures of another
 //! simulator (another generator, another seed).
 //!
 //! 10,000 invocations on 12 CPUs at offered load 1.0, ten seeds. At load 1.0

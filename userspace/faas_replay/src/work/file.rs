@@ -103,6 +103,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_behind() {
+        let _turn = super::super::FOLDER.lock();
         let mut files = Files::default();
         files.write_and_delete(3).unwrap();
         let mut looks = 0;

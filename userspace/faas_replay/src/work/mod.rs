@@ -4,6 +4,7 @@
 //! whatever it computes. The kinds therefore differ in their effects on caches,
 //! memory, kernel and branch predictor, not in their demand.
 
+pub mod documents;
 pub mod fib;
 pub mod file;
 pub mod pace;
@@ -30,6 +31,7 @@ pub struct Worker {
     json: Option<text::Json>,
     markdown: Option<text::Markdown>,
     sentiment: Option<text::Sentiment>,
+    documents: documents::Documents,
     /// The socket for orders to the peer: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
@@ -56,6 +58,8 @@ impl Worker {
             Work::Json => _ = self.json.get_or_insert_default(),
             Work::Markdown => _ = self.markdown.get_or_insert_default(),
             Work::Sentiment => _ = self.sentiment.get_or_insert_default(),
+            // Without their files, invocations fail, and say why.
+            Work::Md | Work::Sa => _ = self.documents.prepare(),
             Work::Spin | Work::Primes | Work::Stream | Work::File => {}
         }
     }
@@ -126,6 +130,14 @@ impl Worker {
                 let sentiment = self.sentiment.get_or_insert_default();
                 pace::until(target_ns, 1, clock, |n| sentiment.score(n));
             }
+            Work::Md => {
+                self.used_files = true;
+                return pace::try_until(target_ns, 1, clock, |n| self.documents.md(n));
+            }
+            Work::Sa => {
+                self.used_files = true;
+                return pace::try_until(target_ns, 1, clock, |n| self.documents.sa(n));
+            }
         }
         Ok(())
     }
@@ -146,6 +158,11 @@ impl Worker {
     }
 }
 
+/// Tests that make files in the current folder take turns: a replay's processes
+/// have numbers of their own, threads of a test do not.
+#[cfg(test)]
+static FOLDER: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +170,7 @@ mod tests {
 
     #[test]
     fn every_kind_uses_the_requested_cpu_time() {
+        let _turn = FOLDER.lock();
         let mut worker = Worker::new(None);
         for work in Work::ALL.iter().copied() {
             worker.prepare(work);
@@ -164,10 +182,14 @@ mod tests {
             worker.serve(&[phase, phase], begun).unwrap();
             assert!(thread_cpu_ns() - begun >= 4_000_000, "{work}");
         }
+        for left in ["faasbench-md.json", "faasbench-sa.txt"] {
+            std::fs::remove_file(left).unwrap();
+        }
     }
 
     #[test]
     fn files_and_pipes_block_and_a_pipe_needs_its_peer() {
+        let _turn = FOLDER.lock();
         let mut worker = Worker::new(None);
         let io = |blocking| Phase::Io {
             us: 3000,

@@ -96,15 +96,15 @@ mod tests {
         assert!((load(16) - 0.87).abs() < 0.01, "{}", load(16));
         assert!((load(12) - 1.155).abs() < 0.01, "{}", load(12));
         let shares = class_shares(&converted.invocations);
-        for (found, class) in shares.iter().zip(crate::table1::CLASSES) {
+        for (found, class) in shares.iter().zip(crate::table1::ARTEFACT) {
             let want = 100.0 * class.share / 94.5;
             assert!((found - want).abs() < 0.2, "{found} for {want}");
         }
     }
 
-    /// Shares of Table I's classes in per cent.
+    /// Shares of the classes of `table1-artefact` in per cent.
     fn class_shares(invocations: &[Invocation]) -> Vec<f64> {
-        let share = |class: crate::table1::Class| {
+        let share = |class: &crate::table1::Class| {
             let inside = |one: &&Invocation| {
                 let ms = one.service_us() as f64 / 1e3;
                 (class.low_ms..=class.high_ms).contains(&ms)
@@ -112,6 +112,6 @@ mod tests {
             let count = invocations.iter().filter(inside).count();
             100.0 * count as f64 / invocations.len() as f64
         };
-        crate::table1::CLASSES.map(share).to_vec()
+        crate::table1::ARTEFACT.iter().map(share).collect()
     }
 }

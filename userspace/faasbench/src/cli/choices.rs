@@ -4,6 +4,7 @@
 use clap::ValueEnum;
 use faas_replay::cgroup::Layout;
 use faas_workload::convert::{azure, fc};
+use faas_workload::hermes;
 use faas_workload::io::Place;
 
 /// `convert fc --figure`.
@@ -13,6 +14,8 @@ pub(super) enum Figure {
     Tfc,
     /// Of the program in it
     Tvm,
+    /// Of the microVM, with a start that blocks except for 535 ms of CPU time
+    StartWaits,
 }
 
 impl From<Figure> for fc::Figure {
@@ -20,6 +23,7 @@ impl From<Figure> for fc::Figure {
         match figure {
             Figure::Tfc => Self::Tfc,
             Figure::Tvm => Self::Tvm,
+            Figure::StartWaits => Self::StartWaits,
         }
     }
 }
@@ -78,6 +82,33 @@ impl From<IoAt> for Place {
             IoAt::Start => Self::Start,
             IoAt::Middle => Self::Middle,
             IoAt::Several => Self::Several,
+        }
+    }
+}
+
+/// `gen hermes --mix`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Mix {
+    /// One popular and 49 other functions of Azure's trace, with its arrivals
+    MsTrace,
+    /// 50 functions, one with 90 % of the load; Poisson arrivals
+    MsRepresentative,
+    /// One function
+    SingleFunction,
+    /// 50 functions with the same load
+    MultipleFunctionsBalanced,
+    /// As ms-trace, with exponential times of mean 8.9 s
+    HomogeneousExecutionTimes,
+}
+
+impl From<Mix> for hermes::Mix {
+    fn from(mix: Mix) -> Self {
+        match mix {
+            Mix::MsTrace => Self::MsTrace,
+            Mix::MsRepresentative => Self::MsRepresentative,
+            Mix::SingleFunction => Self::SingleFunction,
+            Mix::MultipleFunctionsBalanced => Self::MultipleFunctionsBalanced,
+            Mix::HomogeneousExecutionTimes => Self::HomogeneousExecutionTimes,
         }
     }
 }

@@ -101,6 +101,9 @@ fn an_fc_list_is_converted_by_its_baselines() {
     let header = "arrival_us,function,phases\n";
     let want = format!("{header}500000,primes-1000000,cpu:188000\n");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), want);
+    let waits = place.succeed("convert fc list.txt --figure start-waits");
+    let want = format!("{header}500000,primes-1000000,io:2962500;cpu:723000\n");
+    assert_eq!(waits, want);
     let own = place.succeed("convert fc list.txt --baselines baselines.txt --first 1");
     assert_eq!(own, format!("{header}1750000,primes-7,cpu:31000\n"));
 }

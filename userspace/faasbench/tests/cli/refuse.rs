@@ -59,7 +59,7 @@ fn bad_input_is_named_and_nothing_is_written() {
         ),
         (
             format!("{gen} 4 --arrivals often"),
-            "want poisson, uniform, bursty or replay:FILE",
+            "want poisson, uniform, bursty, replay:FILE or azure:FILE",
         ),
         (
             format!("{gen} 4 --arrivals replay:times.txt"),

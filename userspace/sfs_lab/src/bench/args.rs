@@ -17,9 +17,14 @@ pub struct BenchArgs {
     /// A trace file, instead of a generated workload
     #[arg(long, env = "TRACE", value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The workload: table1, lognormal, exponential, uniform, bimodal, empirical or classes,
-    /// see `faasbench gen --help` and docs/workloads.md
-    #[arg(long, env = "WORKLOAD", value_name = "NAME", default_value = "table1")]
+    /// The workload, one of `faasbench gen`: table1-artefact (the published figures), table1,
+    /// lognormal and others, see `faasbench gen --help` and docs/workloads.md
+    #[arg(
+        long,
+        env = "WORKLOAD",
+        value_name = "NAME",
+        default_value = "table1-artefact"
+    )]
     workload: String,
     /// Number of invocations
     #[arg(short = 'n', long, env = "N", value_name = "N", default_value = "400")]

@@ -110,8 +110,8 @@ fn check(tree: &Tree, settings: &Settings) -> Result<Vec<Server>> {
         }
         // It becomes the name of a file.
         Source::Generated(Workload { name, .. }) => {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-            if name.is_empty() || !name.chars().all(plain) {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if name.is_empty() || name.starts_with('-') || !name.chars().all(plain) {
                 refuse!(
                     "WORKLOAD={name} is no workload; see {} gen --help",
                     faasbench.display()

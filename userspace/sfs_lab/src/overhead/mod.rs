@@ -245,7 +245,14 @@ fn trace(lab: &Lab, common: &Common, invocations: u32) -> Result<String> {
     }
     let mut generate = job::call(lab.tree, faasbench);
     generate
-        .args(["gen", "table1", "--invocations", &n, "--scale", "0.25"])
+        .args([
+            "gen",
+            "table1-artefact",
+            "--invocations",
+            &n,
+            "--scale",
+            "0.25",
+        ])
         .args(["--cpus", &cpus, "--seed", "5", "-o"])
         .arg(&trace);
     match job::run(&mut generate)? {

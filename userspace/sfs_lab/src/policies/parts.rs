@@ -112,7 +112,7 @@ pub fn loads(tables: &Tables) -> Result<()> {
             (
                 "Table I, 20 functions",
                 "table1x20",
-                "table1 --invocations 10000 --cpus 4 --functions 20 --within-cv 0.533",
+                "table1-artefact --invocations 10000 --cpus 4 --functions 20 --within-cv 0.533",
             ),
             (
                 "log-normal, 200 functions",
@@ -136,7 +136,7 @@ pub fn goals(tables: &Tables) -> Result<()> {
     let traces = tables.traces;
     tables.head("Small traces, seed by seed");
     for (label, name, options) in [
-        ("Table I", "goal-table1", "table1 --scale 0.5"),
+        ("Table I", "goal-table1", "table1-artefact --scale 0.5"),
         ("log-normal", "goal-lognormal", "lognormal --scale 0.0183"),
     ] {
         for seed in &traces.seeds {

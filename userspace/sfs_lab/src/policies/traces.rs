@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// The workloads: names of the traces, and what `faasbench gen` is told. A log-normal
 /// factor of sigma 0.5 has the coefficient of variation 0.533, one of sigma 1 has 1.311.
 const GENERATED: [(&str, &str); 9] = [
-    ("table1", "table1 --invocations 10000 --cpus 12"),
-    ("table1x20-0", "table1 --invocations 10000 --cpus 4 --functions 20 --within-cv 0"),
-    ("table1x20", "table1 --invocations 10000 --cpus 4 --functions 20 --within-cv 0.533"),
-    ("table1x20-1", "table1 --invocations 10000 --cpus 4 --functions 20 --within-cv 1.311"),
+    ("table1", "table1-artefact --invocations 10000 --cpus 12"),
+    ("table1x20-0", "table1-artefact --invocations 10000 --cpus 4 --functions 20 --within-cv 0"),
+    ("table1x20", "table1-artefact --invocations 10000 --cpus 4 --functions 20 --within-cv 0.533"),
+    ("table1x20-1", "table1-artefact --invocations 10000 --cpus 4 --functions 20 --within-cv 1.311"),
     ("lognormalx200", "lognormal --invocations 10000 --cpus 4 --scale 0.0183 --functions 200 --popularity zipf:1.1"),
     ("bimodalx200", "bimodal --invocations 10000 --cpus 4 --functions 200"),
     ("exponential", "exponential --invocations 10000 --cpus 4"),

@@ -76,7 +76,7 @@ fn a_full_disk_is_said_and_finished_rows_are_kept() {
     let tree = tree!();
     fs::create_dir(tree.at("out")).unwrap();
     tree.bench("ps", &[("OUT", "other")]).ended(0);
-    let trace = [("TRACE", "other/table1.trace.csv")];
+    let trace = [("TRACE", "other/table1-artefact.trace.csv")];
     let test = || {
         if !mount_disk(&tree.at("out")) {
             return false;

@@ -71,8 +71,11 @@ fn another_trace_starts_afresh() {
         .ended(0);
     said.says("settings (cpus, trace)");
     assert_eq!(tree.booted(), "eevdf");
-    tree.bench("eevdf", &[("TRACE", "out/table1.trace.csv"), ("CPUS", "2")])
-        .ended(0);
+    tree.bench(
+        "eevdf",
+        &[("TRACE", "out/table1-artefact.trace.csv"), ("CPUS", "2")],
+    )
+    .ended(0);
     assert_eq!(tree.booted(), "");
 }
 

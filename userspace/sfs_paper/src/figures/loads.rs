@@ -5,14 +5,11 @@ use super::{at, distribution, mean, ratio, share, suffix, turnaround_chart, turn
 use super::{Drawn, Figure, LOADS};
 use crate::chart::{Chart, Series};
 use crate::data::{Measured, Run};
+use crate::metric::mean_of_ratios;
 use crate::plan::{row, Setting, Size};
 use crate::table::{factor, ms, percent, Table};
 use faas_data::measure::Measure;
 use faas_data::stats::sorted;
-
-const SPLIT: &str =
-    "SFS paper, 16 vCPU, load 1.0, 10,000 requests: the shortest 83 % finish 49.6x \
-                     faster than under CFS on average, the longest 17 % take 1.29x as long";
 
 fn over_loads(size: Size) -> Vec<Setting> {
     let rows = ["eevdf", "scx_sfs", "srtf", "ideal"].map(row);
@@ -24,11 +21,10 @@ fn over_loads(size: Size) -> Vec<Setting> {
 pub const HEADLINE: Figure = Figure {
     id: "headline",
     title: "The headline: short and long functions at load 1.0",
-    published: &[SPLIT],
     settings: |size| {
         let rows = ["eevdf", "scx_sfs", "ps", "sfs", "srtf", "ideal"].map(row);
         let mut setting = Setting::table1(size, 1.0, &rows);
-        setting.name = "headline".to_string();
+        setting.name = format!("{}-headline", size.table1);
         setting.invocations = size.headline;
         vec![setting]
     },
@@ -39,11 +35,7 @@ pub const HEADLINE: Figure = Figure {
                 gains(measured),
             ],
             charts: vec![turnaround_chart("turnaround", &measured[0])],
-            notes: vec![
-                "The baseline differs: CFS placed a new process a slice behind the others (START_DEBIT), EEVDF gives it \
-                 half a slice as its first deadline (PLACE_DEADLINE_INITIAL), so that a short function waits less."
-                    .into(),
-            ],
+            notes: Vec::new(),
         })
     },
     needs_traces: false,
@@ -53,10 +45,6 @@ pub const HEADLINE: Figure = Figure {
 pub const FIGURE_6: Figure = Figure {
     id: "6",
     title: "Turnaround under EEVDF and scx_sfs, loads 0.5 to 1.0",
-    published: &[
-        "SFS paper: at load 0.5 SFS and CFS are almost the same; from 0.65 on SFS is ahead for \
-         83 % of the requests",
-    ],
     settings: over_loads,
     draw: |measured, _| {
         let named = |measured: &[Measured]| {
@@ -80,26 +68,13 @@ pub const FIGURE_6: Figure = Figure {
 pub const FIGURE_7: Figure = Figure {
     id: "7",
     title: "Run-time effectiveness (uncontended duration / turnaround), loads 0.5 to 1.0",
-    published: &[
-        "SFS paper: RTE of 0.95 or more for 93 % / 88 % of the requests at load 0.65 / 0.8, under \
-         CFS for 55 % / 35 %",
-    ],
     settings: over_loads,
     draw: |measured, _| {
-        let columns = ["load", "scheduler", "mean", "0.95 or more", "below 0.2"];
-        let mut table = Table::new("rte", "Run-time effectiveness", &columns);
+        let mut table = Table::new("rte", "Run-time effectiveness", &EFFECTIVENESS);
         let mut drawn = Drawn::default();
         for (one, load) in measured.iter().zip(LOADS) {
             for run in &one.runs {
-                let values = effectiveness(run);
-                let cells = [
-                    format!("{load:?}"),
-                    run.label(),
-                    ms(mean(&values)),
-                    percent(share(&values, |value| value >= 0.95)),
-                    percent(share(&values, |value| value < 0.2)),
-                ];
-                table.push(cells.to_vec());
+                table.push(effectiveness_row(load, run));
             }
             let title = format!("Run-time effectiveness, {}", one.title);
             let mut chart = distribution(&suffix(load), &title, "RTE", &one.runs, effectiveness);
@@ -121,7 +96,6 @@ pub const FIGURE_7: Figure = Figure {
 pub const FIGURE_8: Figure = Figure {
     id: "8",
     title: "Percentiles of turnaround, loads 0.5 to 1.0",
-    published: &[SPLIT],
     settings: over_loads,
     draw: |measured, _| {
         let mut drawn = Drawn::default();
@@ -172,26 +146,50 @@ fn over(
     }
 }
 
+/// The columns of [`effectiveness_row`].
+pub const EFFECTIVENESS: [&str; 5] = ["load", "scheduler", "mean", "0.95 or more", "below 0.2"];
+
+/// Run-time effectiveness of a row.
+pub fn effectiveness_row(load: f64, run: &Run) -> Vec<String> {
+    let values = effectiveness(run);
+    vec![
+        format!("{load:?}"),
+        run.label(),
+        ms(mean(&values)),
+        percent(share(&values, |value| value >= 0.95)),
+        percent(share(&values, |value| value < 0.2)),
+    ]
+}
+
 /// RTE of each invocation.
-fn effectiveness(run: &Run) -> Vec<f64> {
+pub fn effectiveness(run: &Run) -> Vec<f64> {
     run.measures.iter().map(Measure::rte).collect()
 }
 
 /// Gains of short functions and losses of long ones, scx_sfs compared with
 /// EEVDF.
-fn gains(measured: &[Measured]) -> Table {
+pub fn gains(measured: &[Measured]) -> Table {
+    gains_of(measured, ("eevdf", "EEVDF"), ("scx_sfs", "scx_sfs"))
+}
+
+/// The same for two rows, each with its name and how tables call it: ratios of
+/// means, and means of the ratios of single invocations.
+pub fn gains_of(measured: &[Measured], base: (&str, &str), own: (&str, &str)) -> Table {
     let columns = [
         "setting",
-        "short, EEVDF, ms",
-        "short, scx_sfs, ms",
-        "faster",
-        "long, EEVDF, ms",
-        "long, scx_sfs, ms",
-        "as long",
+        &format!("short, {}, ms", base.1),
+        &format!("short, {}, ms", own.1),
+        "faster, ratio of means",
+        "faster, mean of ratios",
+        &format!("long, {}, ms", base.1),
+        &format!("long, {}, ms", own.1),
+        "as long, ratio of means",
+        "as long, mean of ratios",
     ];
-    let mut table = Table::new("gains", "scx_sfs against EEVDF, means", &columns);
+    let title = format!("{} against {}, means", own.1, base.1);
+    let mut table = Table::new("gains", &title, &columns);
     for one in measured {
-        let (Some(base), Some(own)) = (one.run("eevdf"), one.run("scx_sfs")) else {
+        let (Some(base), Some(own)) = (one.run(base.0), one.run(own.0)) else {
             continue;
         };
         let (short, long) = (|run| one.short_ms(run), |run| one.long_ms(run));
@@ -201,9 +199,11 @@ fn gains(measured: &[Measured]) -> Table {
             cell(short(base)),
             cell(short(own)),
             factor(ratio(&short(base), &short(own))),
+            factor(mean_of_ratios(one, base, own, true)),
             cell(long(base)),
             cell(long(own)),
             factor(ratio(&long(own), &long(base))),
+            factor(mean_of_ratios(one, own, base, false)),
         ]);
     }
     table

@@ -1,14 +1,14 @@
-//! The figures: for each, what is measured, what is drawn, and what was
-//! published.
-//!
-//! The numbers and topics of SFS's figures are quoted from memory of the paper
-//! (SC'22, arXiv 2209.01709), whose text was not available. The title of a
-//! figure says what is measured here.
+//! The figures: for each, what is measured and what is drawn. What the papers
+//! publish is in [`crate::published`], by the figures' IDs; the numbers among
+//! these are those of the SFS paper (SC'22).
 
 mod cdf;
 mod faasched;
+mod hermes;
 mod io;
+mod list;
 mod loads;
+mod openlambda;
 mod overload;
 mod peers;
 mod slice;
@@ -44,8 +44,6 @@ pub struct Figure {
     pub id: &'static str,
     /// The title.
     pub title: &'static str,
-    /// The published figures with their source; empty if there are none.
-    pub published: &'static [&'static str],
     /// The settings to measure.
     pub settings: fn(Size) -> Vec<Setting>,
     /// Draws the figure from the measured settings; the folder is that of the
@@ -57,11 +55,21 @@ pub struct Figure {
 
 /// All figures, in the order of measurement.
 pub fn all() -> Vec<Figure> {
-    let mut all = vec![loads::HEADLINE, cdf::FIGURE_2, loads::FIGURE_6];
-    all.extend([loads::FIGURE_7, loads::FIGURE_8, slice::FIGURE_9]);
-    all.extend([slice::FIGURE_10, io::FIGURE_11, overload::FIGURE_12]);
-    all.extend([switches::FIGURE_16, thesis::W1, thesis::W2, thesis::W3]);
-    all.extend([faasched::FIGURE, peers::FIGURE]);
+    let mut all = vec![loads::HEADLINE, list::SIMULATED];
+    all.extend(list::LIVE);
+    all.extend([cdf::FIGURE_2, loads::FIGURE_6, loads::FIGURE_7]);
+    all.extend([loads::FIGURE_8, slice::FIGURE_9, slice::FIGURE_10]);
+    all.extend([io::FIGURE_11, overload::FIGURE_12, openlambda::FIGURE_13]);
+    all.extend([openlambda::FIGURE_14, openlambda::FIGURE_15]);
+    all.extend([switches::FIGURE_16, switches::SWITCHES, hermes::FIGURE]);
+    all.extend([
+        thesis::SIMULATED,
+        thesis::W1,
+        thesis::W2,
+        thesis::W3,
+        thesis::EQUAL,
+    ]);
+    all.extend([faasched::SIMULATED, faasched::LIVE, peers::FIGURE]);
     all
 }
 

@@ -7,7 +7,6 @@ use crate::plan::{row, Setting, Source};
 pub const FIGURE: Figure = Figure {
     id: "peers",
     title: "Other sched_ext schedulers on the same trace",
-    published: &[],
     settings: |size| {
         let rows = [
             "eevdf",
@@ -26,10 +25,10 @@ pub const FIGURE: Figure = Figure {
             "scx_flow",
         ];
         vec![Setting {
-            name: "peers".into(),
+            name: format!("{}-peers", size.table1),
             title: "Table I a quarter as long, load 1.0, 4 CPUs".into(),
             source: Source::Generated {
-                workload: "table1",
+                workload: size.table1,
                 load: 1.0,
                 scale: 0.25,
                 options: String::new(),

@@ -21,7 +21,6 @@ const FIXED: [Row; 5] = [
 pub const FIGURE_9: Figure = Figure {
     id: "9",
     title: "S fixed at 50, 100 and 200 ms against S from the arrivals",
-    published: &[],
     settings: |size| {
         let setting = |load| Setting::table1(size, load, &FIXED);
         [0.8, 1.0].into_iter().map(setting).collect()
@@ -41,7 +40,6 @@ pub const FIGURE_9: Figure = Figure {
 pub const FIGURE_10: Figure = Figure {
     id: "10",
     title: "S over time, bursty arrivals",
-    published: &[],
     settings: |size| {
         let rows = [with("scx_sfs+stats", "--stats 1")];
         let setting = Setting::table1(size, 0.8, &rows);

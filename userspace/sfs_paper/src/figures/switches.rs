@@ -1,79 +1,80 @@
 //! Context switches per invocation.
 
-use super::{at, mean, share, Drawn, Figure};
+use super::{at, mean, openlambda, share, Drawn, Figure};
 use crate::chart::{cdf, Chart, Series};
 use crate::data::{Measured, Run};
+use crate::metric::{switch_ratios, switches};
 use crate::plan::{row, Setting};
 use crate::table::{factor, ms, percent, Table};
-use faas_data::result::Record;
 use faas_data::stats::sorted;
+
+/// The loads of that figure.
+const LOADS: [f64; 2] = [0.8, 1.0];
 
 /// SFS's figure 16.
 pub const FIGURE_16: Figure = Figure {
     id: "16",
-    title: "Context switches of an invocation under EEVDF / under scx_sfs, load 1.0",
-    published: &[
-        "SFS paper, OpenLambda, 72 cores: CFS makes 10x more switches for 85 % of the requests",
-    ],
-    settings: |size| vec![Setting::table1(size, 1.0, &["eevdf", "scx_sfs"].map(row))],
-    draw: |measured, _| Ok(draw(&measured[0])),
+    title: "Context switches of an invocation under EEVDF / under scx_sfs, loads 0.8 and 1.0",
+    settings: |size| {
+        let setting = |load| openlambda::setting(size, load);
+        LOADS.into_iter().map(setting).collect()
+    },
+    draw: |measured, _| Ok(draw(measured)),
     needs_traces: false,
 };
 
-/// All switches of an invocation; at least one, since it exits.
-fn switches(one: &Record) -> f64 {
-    (one.voluntary_switches + one.involuntary_switches).max(1) as f64
-}
+/// The same for the SFS paper's Table I, load 1.0.
+pub const SWITCHES: Figure = Figure {
+    id: "switches",
+    title: "Context switches of an invocation under EEVDF / under scx_sfs, Table I, load 1.0",
+    settings: |size| vec![Setting::table1(size, 1.0, &["eevdf", "scx_sfs"].map(row))],
+    draw: |measured, _| Ok(draw(measured)),
+    needs_traces: false,
+};
 
-/// Switches under `base` per switch under `own`, of the invocations that
-/// completed in both.
-fn ratios(base: &Run, own: &Run) -> Vec<f64> {
-    let pairs = base.records.iter().zip(&own.records);
-    let both = pairs.filter(|(base, own)| base.completed().is_some() && own.completed().is_some());
-    both.map(|(base, own)| switches(base) / switches(own))
-        .collect()
-}
-
-fn draw(measured: &Measured) -> Drawn {
-    let mut drawn = Drawn::default();
-    let (Some(base), Some(own)) = (measured.run("eevdf"), measured.run("scx_sfs")) else {
-        return drawn;
-    };
-    let ratios = sorted(ratios(base, own));
+fn draw(measured: &[Measured]) -> Drawn {
     let columns = [
-        "",
+        "setting",
         "mean under EEVDF",
         "mean under scx_sfs",
         "median ratio",
+        "ratio above 1",
         "ratio 10 or more",
-        "ratio below 1",
     ];
-    let mut table = Table::new(
-        "switches",
-        "Switches of an invocation, involuntary and voluntary",
-        &columns,
-    );
-    let means = [base, own].map(|run| ms(mean(&run.completed().map(switches).collect::<Vec<_>>())));
-    let [before, now] = means;
-    table.push(vec![
-        "all".into(),
-        before,
-        now,
-        factor(at(&ratios, 500)),
-        percent(share(&ratios, |ratio| ratio >= 10.0)),
-        percent(share(&ratios, |ratio| ratio < 1.0)),
-    ]);
+    let title = "Switches of an invocation, involuntary and voluntary";
+    let mut table = Table::new("switches", title, &columns);
+    let mut drawn = Drawn::default();
+    for one in measured {
+        let (Some(base), Some(own)) = (one.run("eevdf"), one.run("scx_sfs")) else {
+            continue;
+        };
+        let ratios = sorted(switch_ratios(base, own));
+        let of = |run: &Run| ms(mean(&run.completed().map(switches).collect::<Vec<_>>()));
+        table.push(vec![
+            one.title.clone(),
+            of(base),
+            of(own),
+            factor(at(&ratios, 500)),
+            percent(share(&ratios, |ratio| ratio > 1.0)),
+            percent(share(&ratios, |ratio| ratio >= 10.0)),
+        ]);
+        let name = one.title.replace(' ', "-");
+        drawn.charts.push(chart(&name, &one.title, &ratios));
+    }
     drawn.tables.push(table);
-    drawn.charts.push(Chart {
-        name: "switches".into(),
-        title: "Switches under EEVDF / under scx_sfs".into(),
+    drawn
+}
+
+fn chart(name: &str, title: &str, ratios: &[f64]) -> Chart {
+    Chart {
+        name: name.into(),
+        title: format!("Switches under EEVDF / under scx_sfs, {title}"),
         x: "ratio".into(),
         y: "share of the invocations".into(),
         log_x: true,
         series: vec![Series {
             name: "EEVDF / scx_sfs".into(),
-            points: cdf(&ratios),
+            points: cdf(ratios),
         }],
-    });
-    drawn
+    }
 }

@@ -1,6 +1,7 @@
 //! Draws every figure from a small synthetic measurement.
 
 use super::*;
+use crate::metric::Metric;
 use crate::plan::Source;
 use faas_data::result::{Exit, Record};
 use faas_data::summary::{summarise, SchedulerInfo, Setting as Ran, Status};
@@ -11,6 +12,8 @@ const SIZE: Size = Size {
     headline: 300,
     cpus: 4,
     seed: 1,
+    list: None,
+    table1: "table1",
 };
 
 /// Invocations of 10 ms, 1 ms apart, every fifth of 100 ms. Row k takes k + 1
@@ -197,7 +200,7 @@ fn loads_reach_bench_unchanged() {
     let loads = (loads::FIGURE_6.settings)(SIZE);
     let load = |setting: &Setting| match setting.source {
         Source::Generated { load, .. } => load,
-        Source::Fc { .. } => unreachable!(),
+        Source::Fc { .. } | Source::List { .. } => unreachable!(),
     };
     let found: Vec<f64> = loads.iter().map(load).collect();
     assert_eq!(found, LOADS);
@@ -218,6 +221,36 @@ fn short_and_long_agree_with_the_summary() {
     assert_eq!(mean(run.summary.turnaround_ms), cells[1]);
     assert_eq!(mean(run.summary.short.turnaround_ms), cells[2]);
     assert_eq!(mean(run.summary.long.turnaround_ms), cells[3]);
+}
+
+#[test]
+fn single_numbers_are_computed_as_they_are_named() {
+    let one = [measured(&(loads::HEADLINE.settings)(SIZE)[0])];
+    let value = |text: &str| Metric::parse(text).unwrap().value(&one);
+    // Rows in order take 1 to 6 times as long: eevdf, scx_sfs, ps, sfs, srtf, ideal.
+    let cases = [
+        ("mean scx_sfs load 1.0", "56.0 ms"),
+        ("short eevdf/scx_sfs load 1.0", "0.50x"),
+        ("short-each ps/eevdf load 1.0", "3.00x"),
+        ("long-each scx_sfs/eevdf load 1.0", "2.00x"),
+        ("LS-mean ps load 1.0", "30.0 ms"),
+        ("LD-mean ps/eevdf load 1.0", "3.00x"),
+        ("LS-variance eevdf load 1.0", "0.0000 s^2"),
+        ("p50 scx_sfs load 1.0", "20.0 ms"),
+        ("p99.9 ideal load 1.0", "600 ms"),
+        ("slowdown-p99 srtf load 1.0", "5.00"),
+        ("rte-0.95 eevdf load 1.0", "100.0 %"),
+        ("rte-below-0.2 ideal load 1.0", "100.0 %"),
+        ("each-p40 ps/eevdf load 1.0", "3.00x"),
+        ("sooner eevdf/ps load 1.0", "100.0 %"),
+        ("more-switches eevdf/scx_sfs load 1.0", "0.0 %"),
+        ("ten-times-switches eevdf/scx_sfs load 1.0", "0.0 %"),
+    ];
+    for (text, want) in cases {
+        assert_eq!(value(text).as_deref(), Some(want), "{text}");
+    }
+    assert_eq!(value("mean scx_sfs load 0.5"), None);
+    assert_eq!(value("mean scx_lavd load 1.0"), None);
 }
 
 #[test]

@@ -3,20 +3,16 @@
 //! results stand those of the thesis, on 72 CPUs with the Linux policies of its
 //! day.
 
-use super::{at, turnaround_chart, Drawn, Figure};
+use super::{at, mean, turnaround_chart, turnaround_table, Drawn, Figure};
 use crate::data::{Measured, Run};
 use crate::plan::{row, Setting, Size, Source};
-use crate::table::{factor, Table};
+use crate::table::{factor, ms, Table};
 use anyhow::{Context, Result};
 use faas_data::measure::Measure;
 use faas_data::stats::{sorted, variation};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-
-const SOURCE: &str =
-    "fc-microbenchmark's results, those that started first, 72 CPUs, whole microVMs \
-                      (tFC): in the table";
 
 /// Service times are a tenth of the list's, to limit the duration.
 const SCALE: f64 = 0.1;
@@ -25,24 +21,99 @@ const SCALE: f64 = 0.1;
 pub const W1: Figure = figure(
     "w1",
     "W1 of the thesis: counting primes",
-    |size| setting(size, "w1", "poisson-50000-1hr-cpu", 1.02),
-    |measured, traces| draw(measured, traces, "poisson-50000-1hr-cpu"),
+    |size| setting(size, "w1", "poisson-50000-1hr-cpu", 0.9),
+    |measured, traces| draw(measured, traces, "poisson-50000-1hr-cpu", "primes-5500000"),
 );
 
 /// W2: 25,000 invocations; three of four count primes, one uses memory.
 pub const W2: Figure = figure(
     "w2",
     "W2 of the thesis: primes and memory, 3 to 1",
-    |size| setting(size, "w2", "poisson-25000-1hr-75cpu25mem", 0.534),
-    |measured, traces| draw(measured, traces, "poisson-25000-1hr-75cpu25mem"),
+    |size| setting(size, "w2", "poisson-25000-1hr-75cpu25mem", 0.48),
+    |measured, traces| {
+        draw(
+            measured,
+            traces,
+            "poisson-25000-1hr-75cpu25mem",
+            "primes-5500000",
+        )
+    },
 );
 
 /// W3: 12,500 invocations that use memory.
 pub const W3: Figure = figure(
     "w3",
     "W3 of the thesis: memory",
-    |size| setting(size, "w3", "poisson-12500-1hr-mem", 0.289),
-    |measured, traces| draw(measured, traces, "poisson-12500-1hr-mem"),
+    |size| setting(size, "w3", "poisson-12500-1hr-mem", 0.285),
+    |measured, traces| draw(measured, traces, "poisson-12500-1hr-mem", "stream-20"),
+);
+
+/// The hour of W1 to W3 on the thesis's 36 cores, simulated.
+pub const SIMULATED: Figure = Figure {
+    id: "thesis-simulated",
+    title: "W1 to W3 of the thesis: a whole hour on 36 cores, simulated",
+    settings: |size| {
+        let hours = [
+            ("w1", 0.9, 50_000),
+            ("w2", 0.48, 25_000),
+            ("w3", 0.285, 12_500),
+        ];
+        let rows = ["ps", "sfs", "learned", "srtf"].map(row);
+        let setting = |(workload, load, invocations)| {
+            let mut setting = Setting::generated(size, workload, load, &rows);
+            setting.name += "-simulated";
+            setting.title = format!("{}, load {load}", workload.to_uppercase());
+            setting.invocations = invocations;
+            setting.cpus = CORES;
+            setting
+        };
+        hours.map(setting).to_vec()
+    },
+    draw: |measured, _| {
+        let selected = ["primes-5500000", "primes-5500000", "stream-20"];
+        let pairs = measured.iter().zip(selected);
+        let table = |(one, selected): (&Measured, &str)| {
+            let mut table = own(one, selected);
+            table.name = one.title[..2].to_lowercase();
+            table.title = format!("Run-times, {}", one.title);
+            table
+        };
+        Ok(Drawn {
+            tables: pairs.map(table).collect(),
+            charts: Vec::new(),
+            notes: vec![NOTE.into()],
+        })
+    },
+    needs_traces: false,
+};
+
+/// Cores of the thesis's machine, without SMT.
+const CORES: u32 = 36;
+
+/// W1's list as functions of about equal CPU time: whole microVMs as CPU time,
+/// which needs 1.02 of the machine. No experiment of the thesis.
+pub const EQUAL: Figure = figure(
+    "equal",
+    "Functions of about equal CPU time, load 1.02",
+    |size| {
+        let mut settings = setting(size, "w1", "poisson-50000-1hr-cpu", 1.02);
+        settings[0].name = "equal".into();
+        settings[0].title = "W1, load 1.02".into();
+        if let Source::Fc { figure, .. } = &mut settings[0].source {
+            *figure = "tfc";
+        }
+        settings
+    },
+    |measured, _| {
+        Ok(Drawn {
+            tables: vec![
+                turnaround_table("turnaround", &measured[0]),
+                own(&measured[0], "primes-5500000"),
+            ],
+            charts: vec![turnaround_chart("turnaround", &measured[0])],
+            notes: vec![NOTE.into()],
+        })
+    },
 );
 
 const fn figure(
@@ -54,14 +125,13 @@ const fn figure(
     Figure {
         id,
         title,
-        published: &[SOURCE],
         settings,
         draw,
         needs_traces: true,
     }
 }
 
-/// The front of a list, at the load that the whole list offers to 72 CPUs.
+/// The front of a list, at the load that the whole list offers to 36 CPUs.
 fn setting(size: Size, name: &str, list: &'static str, load: f64) -> Vec<Setting> {
     vec![Setting {
         name: name.to_string(),
@@ -70,6 +140,7 @@ fn setting(size: Size, name: &str, list: &'static str, load: f64) -> Vec<Setting
             list,
             load,
             scale: SCALE,
+            figure: "start-waits",
         },
         rows: ["eevdf", "fifo", "rr", "batch", "scx_sfs"]
             .map(row)
@@ -79,6 +150,11 @@ fn setting(size: Size, name: &str, list: &'static str, load: f64) -> Vec<Setting
     }]
 }
 
+/// What the columns of the run-times mean.
+const NOTE: &str = "run-time / alone is total run-time / total uncontended run-time, delta / alone is the excess over 1 \
+     (time-deltas in sum), mean delta is the mean time-delta of the program that the thesis selects (its Table 5), and \
+     variation the coefficient of variation of its run-times, deviation / mean, as in the thesis's figure 12.";
+
 /// One run of a program, its run-time, and its uncontended run-time, both in
 /// the same unit.
 struct Timed {
@@ -87,64 +163,59 @@ struct Timed {
     alone: f64,
 }
 
-fn draw(measured: &[Measured], traces: &Path, list: &str) -> Result<Drawn> {
-    let one = &measured[0];
+/// The table of our run-times.
+fn own(measured: &Measured, selected: &str) -> Table {
     let columns = [
         "scheduler",
         "run-time / alone",
         "delta / alone",
         "p99 / alone",
-        "variation within a program",
+        "mean delta, ms",
+        "variation",
     ];
     let mut table = Table::new("runtime", "Run-times", &columns);
-    for run in &one.runs {
-        table.push(cells(&run.label(), &timed(one, run)));
+    for run in &measured.runs {
+        table.push(cells(&run.label(), &timed(measured, run), selected));
     }
+    table
+}
+
+fn draw(measured: &[Measured], traces: &Path, list: &str, selected: &str) -> Result<Drawn> {
+    let one = &measured[0];
+    let mut table = own(one, selected);
     for scheduler in ["CFS", "FIFO", "RR", "BATCH"] {
-        let all = published(traces, list, scheduler, one.trace.len())?;
-        table.push(cells(&format!("{scheduler} (thesis)"), &all));
+        let all = published(traces, list, scheduler)?;
+        table.push(cells(&format!("{scheduler} (thesis)"), &all, selected));
     }
     Ok(Drawn {
         tables: vec![table],
         charts: vec![turnaround_chart("turnaround", one)],
         notes: vec![
-            "run-time / alone is total run-time / total uncontended run-time, delta / alone is the excess over 1, variation \
-             is the coefficient of variation among runs of the same program with the \
-             same argument, averaged over the runs."
-                .into(),
+            NOTE.into(),
             format!(
-                "Ours: the front of the list, {SCALE} of its service times, microVM start included and taken as CPU \
-                 time, at the load that the list offers to the thesis's 72 CPUs. The thesis's runs also waited for memory \
-                 and for the start of microVMs; no CPU scheduler changes these waits, and ours have none. Only the \
-                 differences between schedulers can be compared."
+                "Ours: the front of the list, {SCALE} of its times; a microVM's start blocks except for 0.53 s (docs/workloads.md). \
+                 Those of the thesis: its published results over the whole hour, whole microVMs (tFC), with the mean of ten \
+                 baselines as the time alone. Its runs also waited for memory, which ours do not."
             ),
         ],
     })
 }
 
-/// The columns for a sample.
-fn cells(name: &str, all: &[Timed]) -> Vec<String> {
+/// The columns for a sample; `selected` is a program with its argument.
+fn cells(name: &str, all: &[Timed], selected: &str) -> Vec<String> {
     let total = |value: fn(&Timed) -> f64| all.iter().map(value).sum::<f64>();
     let (took, alone) = (total(|one| one.took), total(|one| one.alone));
     let ratios = sorted(all.iter().map(|one| one.took / one.alone).collect());
-    let mut programs: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for one in all {
-        programs.entry(&one.program).or_default().push(one.took);
-    }
-    let weighted = programs
-        .values()
-        .filter_map(|runs| Some(variation(runs)? * runs.len() as f64));
-    let within = weighted.sum::<f64>() / all.len().max(1) as f64;
+    let own = || all.iter().filter(|one| one.program == selected);
+    let deltas: Vec<f64> = own().map(|one| (one.took - one.alone) / 1e3).collect();
+    let times: Vec<f64> = own().map(|one| one.took).collect();
     vec![
         name.to_string(),
         factor(took / alone),
         factor((took - alone) / alone),
         factor(at(&ratios, 990)),
-        if all.is_empty() {
-            "-".into()
-        } else {
-            format!("{within:.3}")
-        },
+        ms(mean(&deltas)),
+        variation(&times).map_or("-".into(), |found| format!("{found:.3}")),
     ]
 }
 
@@ -160,39 +231,40 @@ fn timed(measured: &Measured, run: &Run) -> Vec<Timed> {
     run.measures.iter().map(one).collect()
 }
 
-/// The thesis's first `count` results by start time, and the median of its
-/// baselines for the same program and argument.
-fn published(traces: &Path, list: &str, scheduler: &str, count: usize) -> Result<Vec<Timed>> {
+/// The thesis's results, and the mean of its ten baselines for the same program
+/// and argument; times in microseconds.
+fn published(traces: &Path, list: &str, scheduler: &str) -> Result<Vec<Timed>> {
     let folder = traces.join("fc-microbenchmark/results");
     let baselines = rows(&folder.join(format!("{scheduler}-baselines-{list}.txt.gz")))?;
     let mut alone: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for fields in baselines {
         // workloadID, argument, run, tFC, tVM
         if let [id, argument, _, took, _] = fields.as_slice() {
-            alone
-                .entry(format!("{id}-{argument}"))
-                .or_default()
-                .push(*took);
+            alone.entry(name(*id, *argument)).or_default().push(*took);
         }
     }
-    let medians: BTreeMap<String, f64> = alone
-        .into_iter()
-        .map(|(program, runs)| (program, at(&sorted(runs), 500)))
-        .collect();
-    let mut results = rows(&folder.join(format!("{scheduler}-results-{list}.txt.gz")))?;
-    // workloadID, argument, tFC, tVM, start; the sort keeps the order within a second
-    results.retain(|fields| fields.len() == 5);
-    results.sort_by(|one, other| one[4].total_cmp(&other[4]));
-    let timed = results.iter().take(count).filter_map(|fields| {
-        let program = format!("{}-{}", fields[0], fields[1]);
-        let alone = *medians.get(&program)?;
+    let results = rows(&folder.join(format!("{scheduler}-results-{list}.txt.gz")))?;
+    // workloadID, argument, tFC, tVM, start
+    let timed = results.iter().filter_map(|fields| {
+        let [id, argument, took, _, _] = fields.as_slice() else {
+            return None;
+        };
+        let program = name(*id, *argument);
+        let alone = mean(alone.get(&program)?) * 1e3;
         Some(Timed {
             program,
-            took: fields[2],
+            took: took * 1e3,
             alone,
         })
     });
     Ok(timed.collect())
+}
+
+/// A program with its argument, as `faasbench convert fc` names it.
+fn name(program: f64, argument: f64) -> String {
+    let known = ["primes", "write", "stream"];
+    let program = known.get(program as usize).unwrap_or(&"unknown");
+    format!("{program}-{argument}")
 }
 
 /// The numbers of a compressed file, line by line, without the header.
@@ -223,13 +295,14 @@ mod tests {
             alone,
         };
         let all = [
-            one("a", 10.0, 10.0),
-            one("a", 30.0, 10.0),
-            one("b", 20.0, 20.0),
+            one("a", 10e3, 10e3),
+            one("a", 30e3, 10e3),
+            one("b", 20e3, 20e3),
         ];
-        // 60 / 40; a: mean 20, deviation 10, so 0.5 for two of three
-        assert_eq!(cells("x", &all), ["x", "1.50x", "0.50x", "3.00x", "0.333"]);
-        assert_eq!(cells("x", &[])[4], "-");
+        // 60 / 40; of a: deltas of 0 and 20 ms, times with mean 20 and deviation 10
+        let want = ["x", "1.50x", "0.50x", "3.00x", "10.0", "0.500"];
+        assert_eq!(cells("x", &all, "a"), want);
+        assert_eq!(cells("x", &[], "a")[4..], ["-", "-"]);
     }
 
     #[test]
@@ -252,10 +325,11 @@ mod tests {
             "CFS-results-l.txt.gz",
             "id, argument, tFC, tVM, start\n0,5,300,1,20\n0,5,200,1,10\n0,5,1,1,30\n",
         );
-        let found = published(dir.path(), "l", "CFS", 2).unwrap();
+        let found = published(dir.path(), "l", "CFS").unwrap();
         let found: Vec<(f64, f64)> = found.iter().map(|one| (one.took, one.alone)).collect();
-        assert_eq!(found, [(200.0, 100.0), (300.0, 100.0)]);
-        let said = format!("{:#}", published(dir.path(), "l", "RR", 2).err().unwrap());
+        // The mean of 100, 110 and 90 ms.
+        assert_eq!(found, [(300e3, 100e3), (200e3, 100e3), (1e3, 100e3)]);
+        let said = format!("{:#}", published(dir.path(), "l", "RR").err().unwrap());
         assert!(said.contains("RR-baselines-l.txt.gz"), "{said}");
     }
 }

@@ -108,13 +108,13 @@ impl Counts {
 }
 
 /// The minute of a column.
-fn minute(name: &str) -> Option<u32> {
+pub(super) fn minute(name: &str) -> Option<u32> {
     let minute = number("", name, u64::from(LAST_MINUTE)).ok()?;
     Some(minute as u32)
 }
 
 /// The columns within `minutes`, in order.
-fn select_minutes(
+pub(super) fn select_minutes(
     file: &str,
     mut columns: Vec<(u32, usize)>,
     minutes: Option<Minutes>,
@@ -135,7 +135,11 @@ fn select_minutes(
     Ok(columns)
 }
 
-fn parse(row: &StringRecord, columns: &[(u32, usize)]) -> Result<Vec<(u32, u32)>, String> {
+/// The minutes with invocations, and their number.
+pub(super) fn parse(
+    row: &StringRecord,
+    columns: &[(u32, usize)],
+) -> Result<Vec<(u32, u32)>, String> {
     let mut counts = Vec::new();
     for (minute, column) in columns {
         let what = || format!("the count of minute {minute}");

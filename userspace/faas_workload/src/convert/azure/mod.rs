@@ -23,6 +23,7 @@
 //! functions vary more. Durations below half a millisecond are 0 ms in the
 //! files.
 
+pub mod arrivals;
 mod counts;
 mod durations;
 mod select;

@@ -1,15 +1,15 @@
-//! `faasbench gen`.
+//! Options of the workloads of `faasbench gen`.
 
-use super::choices::IoAt;
-use super::{between, factor, kind, load, mean_ms};
-use anyhow::{bail, Result};
-use clap::{Args, Subcommand};
+use super::super::choices::IoAt;
+use super::super::{between, factor, kind, mean_ms};
+use anyhow::{bail, Context, Result};
+use clap::Args;
 use faas_data::kind::{Blocking, Work};
 use faas_data::output::{note, Sink};
-use faas_data::trace;
-use faas_workload::applications::Applications;
+use faas_data::trace::{self, Invocation};
 use faas_workload::arrivals::{Arrivals, Bursts, Spikes};
-use faas_workload::distribution::{ByDuration, Distribution, Lognormal};
+use faas_workload::convert::azure;
+use faas_workload::distribution::{ByDuration, Distribution};
 use faas_workload::files;
 use faas_workload::functions::{Functions, Popularity, MAX_FUNCTIONS, WITHIN_CV};
 use faas_workload::io::Io;
@@ -17,145 +17,41 @@ use faas_workload::kinds;
 use faas_workload::random::Random;
 use faas_workload::table1::Table1;
 use faas_workload::{describe, stream, Amount, Durations, Workload, MAX_INVOCATIONS};
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 /// Number of functions with --popularity skewed, unless --functions is given.
 const SKEWED_FUNCTIONS: u32 = 50;
 
-#[derive(Debug, Subcommand)]
-pub(super) enum Gen {
-    /// Table I of the SFS paper: 83 % short functions, a few 50 times longer
-    ///
-    /// Durations are those of fib(20) to fib(35): 13 to 2344 ms, mean 386 ms,
-    /// none from 346 to 1425 ms. SFS's slice (mean service time / load) lands
-    /// in this gap, which flatters SFS. Of the other workloads only bimodal has
-    /// such a gap.
-    Table1(Scalable),
-    /// Log-normal, fitted to Azure's functions: very long tail, mean 11 s
-    ///
-    /// Median 684 ms. Parameters: Hermes (Kaffes et al., arXiv 2111.07226),
-    /// fitted to Azure Functions 2019.
-    Lognormal(LognormalArgs),
-    /// Exponential, as in M/M/c
-    Exponential(ExponentialArgs),
-    /// Uniform: no duration is special
-    Uniform(UniformArgs),
-    /// Two kinds of functions, short and long, with a gap between
-    Bimodal(BimodalArgs),
-    /// Durations drawn from a file of measurements
-    Empirical(EmpiricalArgs),
-    /// Applications in classes: five latency-sensitive, five latency-desirable
-    ///
-    /// The structure is that of FaaSched (Panda and Sarangi, arXiv 2303.06473).
-    /// The built-in service times and rates are our own, because the paper's
-    /// Table II was not available; --file replaces them.
-    Classes(ClassesArgs),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ClassesArgs {
-    /// The applications, one line each: application,class,service_ms,cv,rate;
-    /// default: the built-in ones
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-    #[command(flatten)]
-    sample: Scalable,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct LognormalArgs {
-    /// Mean of the logarithm of the duration in seconds (-20 to 10)
-    #[arg(long, default_value_t = Lognormal::MU, allow_negative_numbers = true, value_parser = mu)]
-    mu: f64,
-    /// Standard deviation of that logarithm (0.001 to 10)
-    #[arg(long, default_value_t = Lognormal::SIGMA, value_parser = sigma)]
-    sigma: f64,
-    /// Redraw durations shorter than this, in microseconds, before --scale
-    #[arg(long, default_value = "1", value_name = "US", value_parser = us)]
-    min_us: f64,
-    /// Redraw durations longer than this, in microseconds, before --scale; the
-    /// default, eleven days, is no limit
-    #[arg(long, default_value = "1000000000000", value_name = "US", value_parser = us)]
-    max_us: f64,
-    #[command(flatten)]
-    sample: Scalable,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ExponentialArgs {
-    /// Mean in milliseconds; the default is Table I's (0.001 to 1000000)
-    #[arg(long, default_value = "386", value_name = "MS", value_parser = ms)]
-    mean_ms: f64,
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct UniformArgs {
-    /// Shortest and longest in milliseconds; the default has Table I's mean
-    #[arg(long, default_value = "1..771", value_name = "LOW..HIGH", value_parser = range_ms)]
-    range_ms: (f64, f64),
-    #[command(flatten)]
-    sample: Scalable,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct BimodalArgs {
-    /// Mean of the short ones in milliseconds (0.001 to 1000000)
-    #[arg(long, default_value = "50", value_name = "MS", value_parser = ms)]
-    short_ms: f64,
-    /// Mean of the long ones in milliseconds (0.001 to 1000000)
-    #[arg(long, default_value = "2000", value_name = "MS", value_parser = ms)]
-    long_ms: f64,
-    /// Share of the long ones (0 to 1); the default is the paper's
-    #[arg(long, default_value = "0.17", value_name = "P", value_parser = share)]
-    long_share: f64,
-    /// Each kind is uniform within this share of its mean to both sides (0 to
-    /// 1)
-    #[arg(long, default_value = "0.1", value_name = "P", value_parser = share)]
-    spread: f64,
-    #[command(flatten)]
-    sample: Scalable,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct EmpiricalArgs {
-    /// The durations, one per line: in microseconds, or with a unit such as
-    /// 1.5ms
-    #[arg(long, value_name = "FILE")]
-    durations: PathBuf,
-    #[command(flatten)]
-    sample: Scalable,
-}
-
 /// Options of all workloads, and the mean to scale a sample to; not for workloads
 /// with a mean of their own.
 #[derive(Debug, Args)]
-pub(super) struct Scalable {
+pub(in crate::cli) struct Scalable {
     /// Scale all durations, including I/O, so that these invocations have this
     /// mean service time (0.001 to 1000000); a few thousand draws from a
     /// long-tailed distribution may be far from its mean
     #[arg(long, value_name = "MS", value_parser = mean_ms, conflicts_with = "scale")]
-    mean_ms: Option<f64>,
+    pub(super) mean_ms: Option<f64>,
     #[command(flatten)]
-    common: Common,
+    pub(super) common: Common,
 }
 
 /// Options of all workloads.
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub(in crate::cli) struct Common {
     /// Number of invocations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_INVOCATIONS)))]
-    invocations: u32,
-    /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100)
+    pub(super) invocations: u32,
+    /// Load to offer, as a share of the capacity of the CPUs (0.001 to 100), or
+    /// own: the rate of the workload's source (classes, w1, w2, w3)
     #[arg(long, default_value = "1.0", value_parser = load)]
-    load: f64,
+    load: Load,
     /// Factor on all durations, including I/O (0.001 to 1000)
     #[arg(long, default_value = "1.0", value_parser = factor)]
-    scale: f64,
+    pub(super) scale: f64,
     /// Seed of the random numbers
     #[arg(long, default_value = "1", value_name = "X")]
-    seed: u64,
+    pub(super) seed: u64,
     /// Number of CPUs that the load refers to
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=4096))]
     cpus: u32,
@@ -165,18 +61,19 @@ pub(super) struct Common {
     #[command(flatten, next_help_heading = "Arrivals")]
     arrivals: ArrivalArgs,
     #[command(flatten, next_help_heading = "Functions")]
-    functions: FunctionArgs,
+    pub(super) functions: FunctionArgs,
     #[command(flatten, next_help_heading = "I/O and classes")]
-    io: IoArgs,
+    pub(super) io: IoArgs,
     #[command(flatten, next_help_heading = "What functions do")]
-    kinds: KindArgs,
+    pub(super) kinds: KindArgs,
 }
 
 #[derive(Debug, Args)]
 struct ArrivalArgs {
     /// poisson, uniform (constant gaps), bursty (Poisson at a rate that jumps),
-    /// or replay:FILE (the gaps of a trace, or of a file of times, one per
-    /// line)
+    /// replay:FILE (the gaps of a trace, or of a file of times, one per line),
+    /// or azure:FILE (those of 100 applications with more than 200 invocations
+    /// in Azure's file of invocations, as in the SFS paper)
     #[arg(long, default_value = "poisson", value_name = "HOW", value_parser = arrivals)]
     arrivals: Kind,
     /// bursty: rate in a burst / rate outside (1 to 1000)
@@ -197,7 +94,7 @@ struct ArrivalArgs {
 }
 
 #[derive(Debug, Args)]
-struct FunctionArgs {
+pub(super) struct FunctionArgs {
     /// Number of functions, each with its own typical duration (1 to 100000);
     /// default: each class of durations is a function
     #[arg(long, value_name = "F", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_FUNCTIONS)))]
@@ -213,10 +110,10 @@ struct FunctionArgs {
 }
 
 #[derive(Debug, Args)]
-struct IoArgs {
+pub(super) struct IoArgs {
     /// Share of the invocations that block (0 to 1; the SFS paper has 0.75)
     #[arg(long, default_value = "0", value_name = "P", value_parser = share)]
-    io_share: f64,
+    pub(super) io_share: f64,
     /// Minimum and maximum total time blocked, in milliseconds
     #[arg(long, default_value = "10..100", value_name = "LOW..HIGH", value_parser = range_ms)]
     io_ms: (f64, f64),
@@ -226,15 +123,15 @@ struct IoArgs {
     /// Class LS for functions with a mean service time up to this many
     /// microseconds, LD for the others; default: no class
     #[arg(long, value_name = "US")]
-    class_split_us: Option<u64>,
+    pub(super) class_split_us: Option<u64>,
 }
 
 #[derive(Debug, Args)]
-struct KindArgs {
+pub(super) struct KindArgs {
     /// Kind of work of functions: one, or several separated by commas that
     /// functions use in turn; default: `run` decides
     #[arg(long, value_parser = kind::<Work>(), value_delimiter = ',', value_name = "KIND")]
-    work: Vec<Work>,
+    pub(super) work: Vec<Work>,
     /// Kind of blocking of functions, in the same form
     #[arg(long, value_parser = kind::<Blocking>(), value_delimiter = ',', value_name = "KIND")]
     io_kind: Vec<Blocking>,
@@ -247,59 +144,21 @@ enum Kind {
     Uniform,
     Bursty,
     Replay(PathBuf),
+    Azure(PathBuf),
 }
 
-impl Gen {
-    /// Writes the trace.
-    pub(super) fn execute(self) -> Result<()> {
-        match self {
-            Self::Table1(sample) => sample.write(Distribution::Table1),
-            Self::Lognormal(args) => {
-                let lognormal = Lognormal::new(args.mu, args.sigma, args.min_us, args.max_us)?;
-                args.sample.write(Distribution::Lognormal(lognormal))
-            }
-            Self::Exponential(args) => args.common.write(Distribution::Exponential {
-                mean_us: args.mean_ms * 1e3,
-            }),
-            Self::Uniform(args) => args.sample.write(Distribution::Uniform {
-                low_us: args.range_ms.0 * 1e3,
-                high_us: args.range_ms.1 * 1e3,
-            }),
-            Self::Bimodal(args) => args.sample.write(Distribution::Bimodal {
-                short_us: args.short_ms * 1e3,
-                long_us: args.long_ms * 1e3,
-                long_share: args.long_share,
-                spread: args.spread,
-            }),
-            Self::Empirical(args) => {
-                let all = files::times_us(&args.durations)?;
-                args.sample.write(Distribution::Empirical(all))
-            }
-            Self::Classes(args) => args.write(),
-        }
-    }
-}
-
-impl ClassesArgs {
-    fn write(&self) -> Result<()> {
-        let common = &self.sample.common;
-        if common.io.class_split_us.is_some() {
-            bail!("classes has its own classes and takes no --class-split-us");
-        }
-        if common.functions.count()?.is_some() {
-            bail!("classes has its own functions and takes no --functions or --popularity");
-        }
-        let scale = common.scale;
-        let mix = match &self.file {
-            Some(file) => Applications::read(file, scale)?,
-            None => Applications::built_in(scale)?,
-        };
-        common.write_with(&mix, self.sample.mean_ms)
-    }
+/// The value of --load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Load {
+    /// The rate of the workload's source.
+    Own,
+    /// A share of the CPUs' capacity.
+    Share(f64),
 }
 
 impl Scalable {
-    fn write(&self, distribution: Distribution) -> Result<()> {
+    /// Writes a trace with these durations.
+    pub(super) fn write(&self, distribution: Distribution) -> Result<()> {
         let durations = self.common.durations(distribution)?;
         self.common.write_with(&*durations, self.mean_ms)
     }
@@ -307,15 +166,31 @@ impl Scalable {
 
 impl Common {
     /// Writes a trace with these durations, unscaled.
-    fn write(&self, distribution: Distribution) -> Result<()> {
+    pub(super) fn write(&self, distribution: Distribution) -> Result<()> {
         self.write_with(&*self.durations(distribution)?, None)
     }
 
     /// Writes the trace, scaled to a mean service time of `mean_ms` if given.
-    fn write_with(&self, durations: &dyn Durations, mean_ms: Option<f64>) -> Result<()> {
+    pub(super) fn write_with(&self, durations: &dyn Durations, mean_ms: Option<f64>) -> Result<()> {
+        self.write_made(durations, mean_ms, None, |_| {})
+    }
+
+    /// The same with other arrivals, if given, and with the last word to
+    /// `finish`, which keeps CPU times and arrivals.
+    pub(super) fn write_made(
+        &self,
+        durations: &dyn Durations,
+        mean_ms: Option<f64>,
+        arrivals: Option<Arrivals>,
+        finish: impl Fn(&mut [Invocation]),
+    ) -> Result<()> {
+        let arrivals = match arrivals {
+            Some(given) => given,
+            None => self.arrivals.read(self.seed, self.invocations)?,
+        };
         let workload = Workload {
             durations,
-            arrivals: self.arrivals.read()?,
+            arrivals,
             spikes: self.arrivals.spikes(),
             io: self.io.io(self.scale),
             class_split_us: self.io.class_split_us,
@@ -324,22 +199,38 @@ impl Common {
         let sink = Sink::open(&self.output)?;
         let mut invocations = workload.make(Amount {
             invocations: self.invocations,
-            load: self.load,
+            load: self.load(durations)?,
             cpus: self.cpus,
             seed: self.seed,
         })?;
+        finish(&mut invocations);
         kinds::assign(&mut invocations, &self.kinds.work, &self.kinds.io_kind);
         sink.commit(trace::to_csv(&invocations).as_bytes())?;
         note(&describe(&invocations, self.cpus));
         Ok(())
     }
 
+    /// The load to offer.
+    fn load(&self, durations: &dyn Durations) -> Result<f64> {
+        match self.load {
+            Load::Share(share) => Ok(share),
+            Load::Own => durations
+                .own_load(self.cpus)
+                .context("this workload has no rate of its own: want a number for --load"),
+        }
+    }
+
+    /// Whether arrivals were asked for.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !matches!(self.arrivals.arrivals, Kind::Poisson)
+    }
+
     /// The durations, and their functions.
-    fn durations(&self, distribution: Distribution) -> Result<Box<dyn Durations>> {
+    pub(super) fn durations(&self, distribution: Distribution) -> Result<Box<dyn Durations>> {
         let scale = self.scale;
         let Some(count) = self.functions.count()? else {
             return Ok(match distribution {
-                Distribution::Table1 => Box::new(Table1 { scale }),
+                Distribution::Table1(version) => Box::new(Table1 { version, scale }),
                 distribution => Box::new(ByDuration {
                     distribution,
                     scale,
@@ -358,7 +249,7 @@ impl Common {
 }
 
 impl ArrivalArgs {
-    fn read(&self) -> Result<Arrivals> {
+    fn read(&self, seed: u64, invocations: u32) -> Result<Arrivals> {
         Ok(match &self.arrivals {
             Kind::Poisson => Arrivals::Poisson,
             Kind::Uniform => Arrivals::Uniform,
@@ -368,6 +259,7 @@ impl ArrivalArgs {
                 quiet_gaps: self.quiet_gaps,
             }),
             Kind::Replay(path) => Arrivals::Replay(files::gaps_us(path)?),
+            Kind::Azure(path) => Arrivals::Replay(azure_gaps(path, seed, invocations)?),
         })
     }
 
@@ -381,7 +273,7 @@ impl ArrivalArgs {
 
 impl FunctionArgs {
     /// The number of functions, unless they are classes of durations.
-    fn count(&self) -> Result<Option<u32>> {
+    pub(super) fn count(&self) -> Result<Option<u32>> {
         match (self.functions, self.popularity) {
             (Some(1), Some(Popularity::Skewed)) => {
                 bail!("--popularity skewed needs 2 functions or more")
@@ -405,13 +297,50 @@ impl IoArgs {
     }
 }
 
+/// The gaps of the SFS paper's sample of applications, as many as
+/// `invocations` need or as there are.
+fn azure_gaps(path: &Path, seed: u64, invocations: u32) -> Result<Vec<u64>> {
+    let name = path.display().to_string();
+    let file = open(path)?;
+    let first = (invocations as usize).max(2);
+    let sample = azure::arrivals::of_applications(&name, file, seed, first)?;
+    note(&format!(
+        "{name}: the first {} arrivals of {} of {} applications with more than {} invocations; {} rows skipped",
+        sample.arrivals.len(),
+        sample.sources,
+        sample.eligible,
+        azure::arrivals::MORE_THAN,
+        sample.skipped,
+    ));
+    Ok(sample.gaps_us())
+}
+
+/// Opens an input file.
+pub(super) fn open(path: &Path) -> Result<File> {
+    File::open(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn load(text: &str) -> Result<Load, String> {
+    match text {
+        "own" => Ok(Load::Own),
+        share => super::super::load(share)
+            .map(Load::Share)
+            .map_err(|error| format!("{error}, or own")),
+    }
+}
+
 fn arrivals(text: &str) -> Result<Kind, String> {
-    match (text, text.strip_prefix("replay:")) {
-        ("poisson", _) => Ok(Kind::Poisson),
-        ("uniform", _) => Ok(Kind::Uniform),
-        ("bursty", _) => Ok(Kind::Bursty),
-        (_, Some(file)) if !file.is_empty() => Ok(Kind::Replay(file.into())),
-        _ => Err("want poisson, uniform, bursty or replay:FILE".to_string()),
+    let (kind, file) = match text.split_once(':') {
+        Some((kind, file)) if !file.is_empty() => (kind, Some(file)),
+        _ => (text, None),
+    };
+    match (kind, file) {
+        ("poisson", None) => Ok(Kind::Poisson),
+        ("uniform", None) => Ok(Kind::Uniform),
+        ("bursty", None) => Ok(Kind::Bursty),
+        ("replay", Some(file)) => Ok(Kind::Replay(file.into())),
+        ("azure", Some(file)) => Ok(Kind::Azure(file.into())),
+        _ => Err("want poisson, uniform, bursty, replay:FILE or azure:FILE".to_string()),
     }
 }
 
@@ -425,22 +354,22 @@ fn popularity(text: &str) -> Result<Popularity, String> {
 }
 
 /// Two numbers of milliseconds, as `10..100`.
-fn range_ms(text: &str) -> Result<(f64, f64), String> {
+pub(super) fn range_ms(text: &str) -> Result<(f64, f64), String> {
     let parts = text.split_once("..");
     let range = parts.and_then(|(low, high)| Some((ms(low).ok()?, ms(high).ok()?)));
     let ordered = range.filter(|(low, high)| low <= high);
     ordered.ok_or_else(|| "want LOW..HIGH as 10..100, from 0.001 to 1000000".to_string())
 }
 
-fn ms(text: &str) -> Result<f64, String> {
+pub(super) fn ms(text: &str) -> Result<f64, String> {
     between(text, 0.001, 1e6)
 }
 
-fn us(text: &str) -> Result<f64, String> {
+pub(super) fn us(text: &str) -> Result<f64, String> {
     between(text, 1.0, 1e12)
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     between(text, 0.0, 1.0)
 }
 
@@ -448,11 +377,11 @@ fn cv(text: &str) -> Result<f64, String> {
     between(text, 0.0, 10.0)
 }
 
-fn mu(text: &str) -> Result<f64, String> {
+pub(super) fn mu(text: &str) -> Result<f64, String> {
     between(text, -20.0, 10.0)
 }
 
-fn sigma(text: &str) -> Result<f64, String> {
+pub(super) fn sigma(text: &str) -> Result<f64, String> {
     between(text, 0.001, 10.0)
 }
 
@@ -474,9 +403,21 @@ mod tests {
         assert!(
             matches!(arrivals("replay:a:b"), Ok(Kind::Replay(path)) if path.as_os_str() == "a:b")
         );
+        assert!(matches!(arrivals("azure:f"), Ok(Kind::Azure(_))));
+        assert_eq!(load("own"), Ok(Load::Own));
+        assert_eq!(load("0.9"), Ok(Load::Share(0.9)));
+        assert!(load("x").unwrap_err().ends_with(", or own"));
         assert_eq!(popularity("zipf:1.1"), Ok(Popularity::Zipf(1.1)));
         for bad in [
-            "", "zipf", "zipf:", "zipf:-1", "zipf:nan", "replay:", "replay",
+            "",
+            "zipf",
+            "zipf:",
+            "zipf:-1",
+            "zipf:nan",
+            "replay:",
+            "replay",
+            "azure:",
+            "poisson:x",
         ] {
             assert!(arrivals(bad).is_err() && popularity(bad).is_err(), "{bad}");
         }
