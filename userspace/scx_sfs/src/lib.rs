@@ -1,4 +1,4 @@
-//! The loader: options, configuration, the control loop, learning, the history of loaded schedulers, the service
+//! The loader: options, configuration, the control loop, learning, the service
 //! manager, logging. It calls the crates for the kernel half, hints, cgroups and statistics. It is
 //! a library beside its small `main()`, so that tests and fuzz targets can use its parts.
 
@@ -6,7 +6,6 @@ pub mod config;
 pub mod control;
 pub mod generate;
 pub mod hint_command;
-pub mod history;
 pub mod learn;
 pub mod logging;
 pub mod options;

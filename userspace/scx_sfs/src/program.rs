@@ -13,13 +13,13 @@ use tracing::{debug, error, info, warn};
 
 use crate::config::{file, keys, Configuration, Refusal, Request};
 use crate::control::Control;
-use crate::history::History;
 use crate::options::{Command, Options};
 use crate::signals::Signals;
-use crate::{generate, history, logging, predecessor, service, terminal};
+use crate::{generate, logging, predecessor, service, terminal};
 use sfs_bpf::exit::{End, Failure, Status};
 use sfs_bpf::{boundary, preflight, version, NAME};
 use sfs_listener::HintListener;
+use sfs_state::history::{self, History};
 use sfs_statistics::Form;
 use sfs_text::note;
 
