@@ -50,7 +50,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate coverage sanitize mutants microbench lint audit reproducible install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,7 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 	cd userspace && $(CARGO) build --release --locked --workspace
 	@$(RELEASE) licences --write
 	@$(RELEASE) bom
+	@userspace/target/release/scx_sfs generate userspace/target/release/share
 
 demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
@@ -145,6 +146,12 @@ audit: setup ## licences, sources and advisories of the dependencies (installs c
 
 reproducible: build ## build the commit in two folders, and compare the programs and BPF objects
 	@$(RELEASE) reproducible
+
+deb: build ## a Debian package, in out/ (packaging/README.md)
+	@$(RELEASE) deb
+
+dist: build ## a release of the commit in out/: sources, bills of materials, licences, checksums
+	@$(RELEASE) dist
 
 install: ## program, hardened systemd unit, defaults (PREFIX, DESTDIR, see packaging/README.md)
 	packaging/install.sh install

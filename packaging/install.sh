@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs scx_sfs, faasbench, sfs_waste and the service, or removes them.
+# Installs scx_sfs, faasbench, sfs_waste, their documents and the service, or removes
+# them.
 #
 #   packaging/install.sh [install|uninstall]
 #
 # From the environment:
 #   PREFIX       where programs and documents go (/usr/local)
-#   SYSCONFDIR   where the service's options go, below default/ (/etc)
+#   SYSCONFDIR   where the service's options go, below default/, and the
+#                configuration, below scx_sfs/ (/etc; scx_sfs reads it only there)
 #   SYSTEMD_DIR  where the unit goes (PREFIX/lib/systemd/system where systemd
 #                looks there, else SYSCONFDIR/systemd/system)
 #   DESTDIR      put before all of these, to build a package; then nothing on
@@ -34,6 +36,7 @@ unit=scx_sfs.service
 bindir=$PREFIX/bin
 docdir=$PREFIX/share/doc/scx_sfs
 options=$SYSCONFDIR/default/scx_sfs
+configuration=$SYSCONFDIR/scx_sfs/config.toml
 
 die() {
 	echo "install.sh: $*" >&2
@@ -70,6 +73,7 @@ check_built() {
 	for document in licences.txt scx_sfs.cdx.json faasbench.cdx.json sfs_waste.cdx.json; do
 		[ -s "$BUILD_DIR/$document" ] || die "$BUILD_DIR/$document is not there: run make first."
 	done
+	[ -d "$BUILD_DIR/share" ] || die "$BUILD_DIR/share is not there: run make first."
 }
 
 # put MODE SOURCE PATH: installs one file.
@@ -96,22 +100,43 @@ put_unit() {
 	put 644 "$generated" "$SYSTEMD_DIR/$unit"
 }
 
-put_options() {
-	if [ -e "$DESTDIR$options" ] || [ -L "$DESTDIR$options" ]; then
-		cmp -s "$here/scx_sfs.default" "$DESTDIR$options" ||
-			echo "kept      $DESTDIR$options (the new one is $docdir/scx_sfs.default)"
+# put_kept SOURCE PATH NEW: installs a file that people edit, unless it exists;
+# NEW is where its text as delivered is.
+put_kept() {
+	if [ -e "$DESTDIR$2" ] || [ -L "$DESTDIR$2" ]; then
+		cmp -s "$1" "$DESTDIR$2" ||
+			echo "kept      $DESTDIR$2 (the new one is $3)"
 		return 0
 	fi
-	put 644 "$here/scx_sfs.default" "$options"
+	put 644 "$1" "$2"
 }
 
-remove_options() {
-	[ -e "$DESTDIR$options" ] || return 0
-	if cmp -s "$here/scx_sfs.default" "$DESTDIR$options"; then
-		remove "$options"
+# remove_kept SOURCE PATH: removes such a file, unless it was edited.
+remove_kept() {
+	[ -e "$DESTDIR$2" ] || return 0
+	if cmp -s "$1" "$DESTDIR$2"; then
+		remove "$2"
 	else
-		echo "kept    $DESTDIR$options (it was edited)"
+		echo "kept    $DESTDIR$2 (it was edited)"
 	fi
+}
+
+# Man pages, completions and examples, which the program itself has written.
+put_share() {
+	(cd "$BUILD_DIR/share" && find . -type f | LC_ALL=C sort) | while IFS= read -r file; do
+		put 644 "$BUILD_DIR/share/$file" "$PREFIX/share/${file#./}"
+	done
+}
+
+remove_share() {
+	share=$PREFIX/share
+	for file in "$DESTDIR$share"/man/man8/scx_sfs*.8 "$DESTDIR$docdir"/examples/*.toml \
+		"$DESTDIR$share"/bash-completion/completions/scx_sfs \
+		"$DESTDIR$share"/zsh/site-functions/_scx_sfs \
+		"$DESTDIR$share"/fish/vendor_completions.d/scx_sfs.fish; do
+		remove "${file#"$DESTDIR"}"
+	done
+	rmdir -- "$DESTDIR$docdir/examples" 2>/dev/null || true
 }
 
 # Whether the systemd that runs this machine is concerned.
@@ -132,7 +157,9 @@ do_install() {
 	put 644 "$here/README.md" "$docdir/service.md"
 	put 644 "$root/docs/runbook.md" "$docdir/runbook.md"
 	put 644 "$here/scx_sfs.default" "$docdir/scx_sfs.default"
-	put_options
+	put_kept "$here/scx_sfs.default" "$options" "$docdir/scx_sfs.default"
+	put_kept "$here/config.toml" "$configuration" "$docdir/examples/config.toml"
+	put_share
 	put_unit
 	if systemd_is_live; then
 		systemctl daemon-reload
@@ -152,8 +179,11 @@ do_uninstall() {
 	for program in $programs; do
 		remove "$docdir/$program.cdx.json"
 	done
+	remove_share
 	rmdir -- "$DESTDIR$docdir" 2>/dev/null || true
-	remove_options
+	remove_kept "$here/scx_sfs.default" "$options"
+	remove_kept "$here/config.toml" "$configuration"
+	rmdir -- "$DESTDIR$SYSCONFDIR/scx_sfs" 2>/dev/null || true
 	remove "$SYSTEMD_DIR/$unit"
 	if systemd_is_live; then
 		systemctl daemon-reload

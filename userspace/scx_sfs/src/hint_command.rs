@@ -26,7 +26,11 @@ const BURST: Duration = Duration::from_millis(10);
 const EXPLAINED: u64 = 10;
 
 /// Tell a running scx_sfs that a process begins an invocation.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  scx_sfs hint --function resize 4711
+  generate-hints | scx_sfs hint --stdin --rate 1000")]
 pub struct HintCommand {
     /// Address at which scx_sfs listens (its --hint-listen).
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_PATH)]

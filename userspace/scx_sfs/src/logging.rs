@@ -2,7 +2,7 @@
 //! forge.
 
 use std::fmt;
-use std::io::{self, IsTerminal};
+use std::io;
 
 use sfs_text::{line, LINE_CHARS};
 use tracing::field::Field;
@@ -11,12 +11,15 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{debug_fn, FieldFn, Writer};
 use tracing_subscriber::prelude::*;
 
+use crate::terminal;
+
 /// The crates whose messages an operator must know; docs/runbook.md has them.
-pub const CRATES: [&str; 5] = [
+pub const CRATES: [&str; 6] = [
     "scx_sfs",
     "sfs_bpf",
     "sfs_cgroups",
     "sfs_listener",
+    "sfs_state",
     "sfs_statistics",
 ];
 
@@ -33,7 +36,7 @@ pub fn init(verbose: bool) {
     let lines = tracing_subscriber::fmt::layer()
         .fmt_fields(fields())
         .with_target(false)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(terminal::paint_errors() == terminal::Paint::Coloured)
         .with_writer(io::stderr);
     let lines = if verbose {
         lines
@@ -45,6 +48,16 @@ pub fn init(verbose: bool) {
     tracing_subscriber::registry()
         .with(lines.with_filter(filter))
         .init();
+}
+
+/// Returns whether the command line asks for more messages. It need not be valid otherwise.
+pub fn is_verbose<T: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = T>) -> bool {
+    let is_it = |word: &T| {
+        ["-v", "--verbose", "--verbose=true"]
+            .iter()
+            .any(|it| word.as_ref() == *it)
+    };
+    arguments.into_iter().any(|word| is_it(&word))
 }
 
 /// Formats the message of an event, and its other fields, if any.

@@ -4,29 +4,44 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{anyhow, Context, Result};
-use clap::CommandFactory;
 use tracing::{debug, error, info, warn};
 
+use crate::config::{file, keys, Configuration, Refusal, Request};
 use crate::control::Control;
-use crate::history::History;
 use crate::options::{Command, Options};
-use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::{history, logging, predecessor, service};
+use crate::{generate, logging, predecessor, service, terminal};
 use sfs_bpf::exit::{End, Failure, Status};
 use sfs_bpf::{boundary, preflight, version, NAME};
 use sfs_listener::HintListener;
+use sfs_state::history::{self, History};
+use sfs_statistics::Form;
 use sfs_text::note;
 
 /// Executes the command line. Returns the exit code of the program.
 pub fn run() -> ExitCode {
-    let options = Options::from_command_line();
-    logging::init(options.verbose);
-    match execute(&options) {
+    // Files may be asked to be left out with a warning, so logging comes first.
+    logging::init(logging::is_verbose(std::env::args_os()));
+    let request = match Request::read(std::env::args_os(), Path::new(file::USUAL)) {
+        Ok(request) => request,
+        Err(Refusal::Options(error)) => error.exit(),
+        Err(Refusal::File(sentence)) => {
+            note(&format!("{NAME}: {sentence}"));
+            return ExitCode::from(Status::Misconfigured as u8);
+        }
+    };
+    let result = match request {
+        Request::Schedule(configuration) => Signals::block()
+            .map_err(Failure::from)
+            .and_then(|signals| schedule(*configuration, &signals)),
+        Request::Other(options) => execute(&options),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { status, error }) => {
             if let Some(error) = error {
@@ -37,12 +52,30 @@ pub fn run() -> ExitCode {
     }
 }
 
+fn form(json: bool) -> Form {
+    if json {
+        Form::Json
+    } else {
+        Form::Text {
+            columns: terminal::columns(),
+        }
+    }
+}
+
+/// Does what is not scheduling.
 fn execute(options: &Options) -> Result<(), Failure> {
     match &options.command {
+        Some(Command::Check(check)) => return check.run(),
+        Some(Command::Config(config)) => return config.run(),
+        Some(Command::Set(set)) => return Ok(set.run()?),
         Some(Command::Hint(hint)) => return Ok(hint.run()?),
-        Some(Command::Functions { count }) => {
-            return Ok(sfs_statistics::print_functions((*count).into())?);
+        Some(Command::Functions { count, json }) => {
+            return Ok(sfs_statistics::print_functions(
+                (*count).into(),
+                form(*json),
+            )?);
         }
+        Some(Command::Generate { folder }) => return Ok(generate::into(folder)?),
         None => {}
     }
     if options.version {
@@ -50,23 +83,29 @@ fn execute(options: &Options) -> Result<(), Failure> {
         return Ok(());
     }
     if options.help_stats {
-        return Ok(sfs_statistics::describe(&mut io::stdout())?);
+        return Ok(sfs_statistics::describe(
+            &mut io::stdout(),
+            form(options.json),
+        )?);
     }
     if let Some(shell) = options.completions {
         return Ok(print_completions(shell)?);
     }
 
-    let signals = Signals::block()?;
     if let Some(interval) = options.monitor {
-        return Ok(monitor_until_signalled(interval, &signals)?);
+        return Ok(monitor_until_signalled(
+            interval,
+            form(options.json),
+            &Signals::block()?,
+        )?);
     }
-    schedule(options, &signals)
+    Ok(())
 }
 
 /// Prints through a buffer, because clap_complete panics when a write fails.
 fn print_completions(shell: clap_complete::Shell) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Options::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut keys::command(), NAME, &mut script);
     match io::stdout().write_all(&script) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot print the completion script"),
@@ -75,17 +114,22 @@ fn print_completions(shell: clap_complete::Shell) -> Result<()> {
 
 /// Loads the scheduler and runs until a signal or the kernel ends it. Loads it again when the
 /// kernel requests a restart (CPU hotplug).
-fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
-    let settings = options.settings()?;
+fn schedule(mut configuration: Configuration, signals: &Signals) -> Result<(), Failure> {
+    let options = configuration.options();
     preflight::check()?;
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let arguments = arguments.join(OsStr::new(" "));
     info!("{NAME} {} {}", version(), arguments.display());
+    let from_files = configuration.from_files();
+    if !from_files.is_empty() {
+        info!("configuration: {}", from_files.join(", "));
+    }
     preflight::warn_of_limits(options.partial);
     boundary::warn_of_contradictions(options.unit, &options.boundary);
     if let Some(interval) = options.stats {
+        let form = form(options.json);
         std::thread::spawn(move || {
-            if let Err(error) = sfs_statistics::monitor(interval, |why| debug!("{why}")) {
+            if let Err(error) = sfs_statistics::monitor(interval, form, |why| debug!("{why}")) {
                 warn!("statistics are no longer printed: {error:#}");
             }
         });
@@ -97,9 +141,9 @@ fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
     if !wait_after_ejections(&history, signals)? {
         return Ok(());
     }
-    let mut hints = options.hints.listen()?;
+    let mut hints = configuration.options().hints.listen()?;
     loop {
-        let (end, result) = load_and_serve(&settings, &mut history, signals, &mut hints);
+        let (end, result) = load_and_serve(&mut configuration, &mut history, signals, &mut hints);
         let now = history::now();
         history.end(now, end);
         if end == End::Hotplug && result.is_ok() {
@@ -114,7 +158,7 @@ fn schedule(options: &Options, signals: &Signals) -> Result<(), Failure> {
 /// Loads the scheduler once and runs until it ends. Returns how it ended, with the error if
 /// that was a failure.
 fn load_and_serve(
-    settings: &Settings,
+    configuration: &mut Configuration,
     history: &mut History,
     signals: &Signals,
     hints: &mut Option<HintListener>,
@@ -122,7 +166,7 @@ fn load_and_serve(
     let last_end = history.last_end();
     let past = history.begin(history::now(), service::is_supervised());
     let mut object = MaybeUninit::uninit();
-    let mut control = match Control::start(settings, &past, &mut object) {
+    let mut control = match Control::start(configuration, &past, &mut object) {
         Ok(control) => control,
         Err(error) => return (End::Failed, Err(error)),
     };
@@ -172,9 +216,9 @@ fn wait_after_ejections(history: &History, signals: &Signals) -> Result<bool> {
     Ok(!signals.wait(pause)?)
 }
 
-fn monitor_until_signalled(interval: Duration, signals: &Signals) -> Result<()> {
+fn monitor_until_signalled(interval: Duration, form: Form, signals: &Signals) -> Result<()> {
     let say = |why: &str| note(&format!("{NAME}: {why}"));
-    let monitor = std::thread::spawn(move || sfs_statistics::monitor(interval, say));
+    let monitor = std::thread::spawn(move || sfs_statistics::monitor(interval, form, say));
     while !signals.wait(Duration::from_millis(200))? {
         if monitor.is_finished() {
             return monitor

@@ -11,7 +11,11 @@ use sfs_statistics::Metrics;
 const MACROS: [&str; 5] = ["warn!(", "error!(", "info!(", "bail!(", "anyhow!("];
 
 /// Sources whose text goes to clients only.
-const CLIENTS: [&str; 2] = ["hint_command.rs", "sfs_statistics/src/requests.rs"];
+const CLIENTS: [&str; 3] = [
+    "hint_command.rs",
+    "config/commands.rs",
+    "sfs_statistics/src/requests.rs",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

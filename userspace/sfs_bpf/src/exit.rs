@@ -27,14 +27,45 @@ pub enum Status {
     GivenUp = 7,
     /// Another scheduler is loaded.
     Occupied = 8,
+    /// A configuration file cannot be read, or has an unknown key or a wrong value.
+    Misconfigured = 9,
 }
 
-/// Description of the statuses in --help.
-pub const HELP: &str = "\
-Exit status: 0 stopped on request; 1 cannot load or serve, a sentence says why; 2 wrong options; \
-3 ejected by the kernel's watchdog, since a task has not run for 30 s; 4 ejected for another \
-error; 5 ended by SysRq-S; 6 unloaded by another program; 7 ejected three times within an hour; \
-8 another sched_ext scheduler is loaded.";
+/// The exit statuses of the loader, with their meaning. docs/runbook.md says what to do.
+pub const STATUSES: [(u8, &str); 10] = [
+    (
+        Status::Stopped as u8,
+        "stopped by SIGINT or SIGTERM, or done",
+    ),
+    (
+        Status::Failed as u8,
+        "cannot load, serve or answer; a sentence says why",
+    ),
+    (2, "wrong options"),
+    (
+        Status::Stalled as u8,
+        "ejected by the kernel's watchdog: a task has not run for 30 s",
+    ),
+    (
+        Status::Ejected as u8,
+        "ejected by the kernel for another error",
+    ),
+    (Status::SysRq as u8, "ended by SysRq-S"),
+    (Status::Unloaded as u8, "unloaded by another program"),
+    (Status::GivenUp as u8, "ejected three times within an hour"),
+    (
+        Status::Occupied as u8,
+        "another sched_ext scheduler is loaded",
+    ),
+    (Status::Misconfigured as u8, "a configuration file is wrong"),
+];
+
+/// Returns the table of the statuses for --help.
+pub fn help() -> String {
+    let rows = STATUSES.iter();
+    let rows = rows.map(|(status, meaning)| format!("  {status}  {meaning}"));
+    format!("Exit status:\n{}", rows.collect::<Vec<_>>().join("\n"))
+}
 
 /// How a scheduler ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,10 +198,13 @@ mod tests {
             Status::Unloaded,
             Status::GivenUp,
             Status::Occupied,
+            Status::Misconfigured,
         ] {
-            let number = format!("{} ", status as u8);
-            let mut words = HELP.split(": ").flat_map(|part| part.split("; "));
-            assert!(words.any(|word| word.starts_with(&number)), "{status:?}");
+            let mut rows = STATUSES.iter();
+            assert!(
+                rows.any(|(number, _)| *number == status as u8),
+                "{status:?}"
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Patterns for the paths of sandboxes.
 
+use std::path::Path;
+
 use glob::Pattern;
 
 use crate::CGROUP_ROOT;
@@ -96,6 +98,26 @@ impl SandboxPattern {
         component.matches(name).then_some(last)
     }
 
+    /// Returns the number of cgroups below the hierarchy at `root` that match now, at most `most`.
+    pub fn count(&self, root: &Path, most: usize) -> usize {
+        self.count_from(0, root, most)
+    }
+
+    fn count_from(&self, depth: usize, folder: &Path, most: usize) -> usize {
+        let mut found = 0;
+        for name in crate::folders_in(folder) {
+            found += match self.step(depth, &name.to_string_lossy()) {
+                Some(true) => 1,
+                Some(false) => self.count_from(depth + 1, &folder.join(&name), most - found),
+                None => 0,
+            };
+            if found >= most {
+                return most;
+            }
+        }
+        found
+    }
+
     /// Returns the name of the function whose sandbox is at `path`, relative to the root: the
     /// name from the pattern, otherwise the path of the parent cgroup (`by_parent`) or its own
     /// path. None if it is not a sandbox.
@@ -131,6 +153,24 @@ mod tests {
 
     fn matches(pattern: &str, path: &str) -> bool {
         SandboxPattern::parse(pattern).unwrap().matches(path)
+    }
+
+    #[test]
+    fn matches_are_counted_up_to_a_bound() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["f/a-1", "f/a-2/below", "f/b", "g/a-1"] {
+            std::fs::create_dir_all(root.path().join(path)).unwrap();
+        }
+        for (pattern, most, count) in [
+            ("f/*", 9, 3),
+            ("f/*", 2, 2),
+            ("*/{function}-*", 9, 3),
+            ("f/*/*", 9, 1),
+            ("h/*", 9, 0),
+        ] {
+            let pattern = SandboxPattern::parse(pattern).unwrap();
+            assert_eq!(pattern.count(root.path(), most), count, "{pattern:?}");
+        }
     }
 
     #[test]

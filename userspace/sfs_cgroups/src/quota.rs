@@ -95,8 +95,8 @@ pub fn check_room(most: u32) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of a cgroup with a quota, relative to `root`.
-fn first_with_quota(root: &Path) -> Option<String> {
+/// Returns the path of a cgroup with a quota, relative to the hierarchy at `root`.
+pub fn first_with_quota(root: &Path) -> Option<String> {
     let group = groups_below(root).find(|group| has_quota(group))?;
     let below = group.strip_prefix(root).unwrap_or(&group);
     Some(below.to_string_lossy().into_owned())

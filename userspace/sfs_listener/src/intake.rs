@@ -45,6 +45,13 @@ impl Intake {
         }
     }
 
+    /// Takes over rate and use of service times of `options`. What senders have used of the old
+    /// rate counts at the new one.
+    pub(super) fn reconfigure(&mut self, options: &HintOptions) {
+        self.rates.set(options.hint_rate);
+        self.service_times = options.hint_service_time;
+    }
+
     /// Counts a datagram of a sender who is not admitted. Its content is not read.
     pub(super) fn deny(&mut self, sender: &Sender, clock: Clock, complaints: &mut Complaints) {
         self.counters.denied += 1;

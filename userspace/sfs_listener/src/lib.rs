@@ -110,6 +110,13 @@ impl HintListener {
         self.socket.address()
     }
 
+    /// Takes over who may send, at which rate, and whether service times are used. The address,
+    /// the mode and the owner of the socket stay as they are.
+    pub fn reconfigure(&mut self, options: &HintOptions) {
+        self.admission = Admission::new(options);
+        self.intake.reconfigure(options);
+    }
+
     /// Returns the descriptor that becomes readable when hints arrive; None after a failure.
     pub fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.deaf).then(|| self.socket.as_fd())

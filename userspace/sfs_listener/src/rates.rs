@@ -30,6 +30,11 @@ impl Rates {
         }
     }
 
+    /// Changes the rate to at most `rate` hints a second. Buckets stay as full as they are.
+    pub(super) fn set(&mut self, rate: u32) {
+        self.cost_ns = BURST_NS / u64::from(rate.max(1));
+    }
+
     /// Returns how many hints `sender` may send at `now_ns`.
     pub(super) fn granted(&mut self, sender: SenderKey, now_ns: u64) -> u64 {
         let full_at = self.full_at.get(&sender).copied().unwrap_or(0);
@@ -53,6 +58,17 @@ mod tests {
 
     fn sender(pid: i32) -> SenderKey {
         SenderKey::Process(ProcessSender { pid, uid: 0 })
+    }
+
+    #[test]
+    fn a_new_rate_counts_at_once_and_buckets_stay_as_full_as_they_are() {
+        let mut rates = Rates::new(10);
+        rates.charge(sender(1), 5, SECOND);
+        rates.set(100);
+        assert_eq!(rates.granted(sender(1), SECOND), 50);
+        assert_eq!(rates.granted(sender(2), SECOND), 100);
+        rates.charge(sender(1), 50, SECOND);
+        assert_eq!(rates.granted(sender(1), SECOND), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Behaviour cases about the loader `scx_sfs`: loading, unloading and restarts,
 //! its output, its files, and faults of its environment.
 
+pub mod configuration;
 pub mod disk;
 pub mod faults;
 pub mod files;

@@ -99,7 +99,7 @@ fn refuses_bad_options(bench: &Bench) -> Result<()> {
         ("--monitor 1 --partial", 2, "--monitor"),
         (
             "--slice-min-us 2000 --slice-max-us 1000",
-            1,
+            2,
             "--slice-min-us",
         ),
     ] {

@@ -127,6 +127,26 @@ impl Controller {
         self.changed_from(before_ns)
     }
 
+    /// Takes over how S is computed and when fair-only mode begins and ends, and returns S in ns
+    /// if it changed.
+    ///
+    /// S changes at once, with the same mean IAT; before the first N arrivals it is
+    /// `initial_slice_ns`, in ns, within the new bounds. The mode stays until the next delay is
+    /// reported.
+    pub fn set_policies(
+        &mut self,
+        slice: SlicePolicy,
+        initial_slice_ns: u64,
+        overload: Option<OverloadPolicy>,
+    ) -> Option<u64> {
+        let before_ns = self.counters.slice_ns;
+        self.policy = slice;
+        self.detector.set_policy(overload);
+        self.counters.slice_ns = slice.clamp(initial_slice_ns);
+        self.apply_mean();
+        self.changed_from(before_ns)
+    }
+
     /// The slice in force, in ns.
     pub fn slice_ns(&self) -> u64 {
         self.counters.slice_ns
@@ -186,6 +206,27 @@ mod tests {
             overload: Some(OverloadPolicy::default()),
             cpus: 2,
         }
+    }
+
+    #[test]
+    fn new_policies_count_at_once_and_the_mode_stays() {
+        let mut controller = Controller::new(config());
+        let fixed = SlicePolicy::fixed(70).unwrap();
+        let twice = Some(OverloadPolicy::with_factor(2.0).unwrap());
+        // Before the first N arrivals, the initial slice within the bounds.
+        assert_eq!(controller.set_policies(fixed, 500, twice), Some(70));
+        assert_eq!(controller.set_policies(fixed, 500, twice), None);
+        assert_eq!(controller.on_arrivals(&[0, 10, 40]), None);
+        assert_eq!(controller.on_delay(139), None);
+        assert!(controller.on_delay(140).is_some());
+        // Then the mean IAT of 20 x 2 CPUs.
+        let adaptive = config().slice;
+        let changed = controller.set_policies(adaptive, 500, config().overload);
+        assert_eq!(changed, Some(40));
+        assert_eq!(controller.mode(), Mode::FairOnly);
+        assert_eq!(controller.on_delay(40), Some(Transition::LeaveFairOnly));
+        assert_eq!(controller.on_delay(119), None);
+        assert!(controller.on_delay(120).is_some());
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl OverloadDetector {
         }
     }
 
+    /// Takes over the thresholds. The mode stays until the next delay.
+    pub fn set_policy(&mut self, policy: Option<OverloadPolicy>) {
+        self.policy = policy;
+    }
+
     /// Takes a queueing delay and the slice in force, both in ns, and returns the resulting
     /// transition, if any.
     ///

@@ -10,6 +10,8 @@
 mod bill;
 mod checks;
 mod crates;
+mod deb;
+mod dist;
 mod fresh;
 mod licences;
 mod log;
@@ -30,6 +32,8 @@ use sfs_jobs::signals::Interrupt;
 use tempfile::NamedTempFile;
 
 use checks::Checks;
+use deb::DebArgs;
+use dist::DistArgs;
 use fresh::FreshArgs;
 
 /// The programs that `make install` installs.
@@ -80,6 +84,15 @@ enum Command {
     /// is in out/fresh. The last line reads "N passed, N failed, N skipped". The exit status is 1
     /// if a step failed, and 2 if the command line is wrong.
     Fresh(FreshArgs),
+    /// Makes a Debian package of the programs that are built: `make deb`
+    ///
+    /// It has the programs, the service, configuration, man pages, completions, examples, licences
+    /// and bills of materials. Prints its path. The same commit and programs give the same package.
+    Deb(DebArgs),
+    /// Makes a release of the commit: sources, bills of materials, licences, checksums: `make dist`
+    ///
+    /// Prints its folder. The same commit gives the same files, to the byte.
+    Dist(DistArgs),
     /// Builds the commit in two folders, and compares programs and BPF objects to the byte: `make
     /// reproducible`
     ///
@@ -94,6 +107,8 @@ impl Command {
         match self {
             Self::Licences { .. } => "licences",
             Self::Bom => "bom",
+            Self::Deb(_) => "deb",
+            Self::Dist(_) => "dist",
             Self::Fresh(_) => "fresh",
             Self::Reproducible => "reproducible",
         }
@@ -131,6 +146,13 @@ fn execute(options: Options) -> Result<u8> {
                 let file = format!("{program}.cdx.json");
                 update(workspace, &file, || bill::of(workspace, program))?;
             }
+        }
+        Command::Deb(args) => {
+            let package = deb::run(workspace, &output_folder(workspace), &args)?;
+            writeln!(out, "{}", package.display())?;
+        }
+        Command::Dist(args) => {
+            writeln!(out, "{}", dist::run(workspace, &args)?.display())?;
         }
         Command::Fresh(args) => {
             let interrupt = Interrupt::catch()?;

@@ -54,6 +54,47 @@ impl Repository {
         }
     }
 
+    /// Writes the files of a commit as a compressed archive, each name after `prefix`. Its times are
+    /// that of the commit.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn archive(&self, commit: &str, prefix: &str, to: &Path) -> Result<()> {
+        let to = std::path::absolute(to).context("cannot tell the path of the archive")?;
+        let prefix = format!("--prefix={prefix}");
+        let mut archive = git(
+            &self.top,
+            ["archive", "--format=tar.gz", &prefix, "--output"],
+        );
+        archive.arg(&to).arg(commit);
+        let written = said(archive)?;
+        written
+            .map(drop)
+            .with_context(|| format!("cannot write {}", to.display()))
+    }
+
+    /// Returns what `git log` prints of a commit in this format.
+    ///
+    /// # Errors
+    ///
+    /// There is no such commit.
+    pub fn show(&self, commit: &str, format: &str) -> Result<String> {
+        let format = format!("--format={format}");
+        let said = said(git(&self.top, ["log", "-1", &format, commit]))?;
+        said.with_context(|| format!("there is no commit {commit}"))
+    }
+
+    /// Returns whether a tag names the commit that is checked out.
+    ///
+    /// # Errors
+    ///
+    /// Git cannot tell.
+    pub fn has_tag_at_head(&self, tag: &str) -> Result<bool> {
+        let tags = said(git(&self.top, ["tag", "--points-at", "HEAD"]))?;
+        Ok(tags.is_some_and(|tags| tags.lines().any(|one| one == tag)))
+    }
+
     /// Returns true if everything is committed.
     ///
     /// # Errors
@@ -119,6 +160,27 @@ mod tests {
             run(commit);
         }
         folder
+    }
+
+    #[test]
+    fn an_archive_is_the_same_each_time_and_has_the_files() {
+        let folder = repository(&["first"]);
+        let repository = Repository::around(folder.path()).unwrap();
+        let commit = repository.commit("HEAD").unwrap();
+        let written = ["a.tar.gz", "b.tar.gz"].map(|name| {
+            let to = folder.path().join(name);
+            repository.archive(&commit, "x-1/", &to).unwrap();
+            fs::read(to).unwrap()
+        });
+        assert!(written[0] == written[1], "they differ");
+        let mut list = Command::new("tar");
+        list.arg("-tzf").arg(folder.path().join("a.tar.gz"));
+        let listed = list.output().unwrap().stdout;
+        assert_eq!(String::from_utf8_lossy(&listed), "x-1/\nx-1/file\n");
+        assert_eq!(repository.show("HEAD", "%s").unwrap(), "first");
+        assert!(!repository.has_tag_at_head("v1").unwrap());
+        run(git(folder.path(), ["tag", "v1"]));
+        assert!(repository.has_tag_at_head("v1").unwrap());
     }
 
     #[test]

@@ -219,7 +219,9 @@ impl Page {
     fn names(&self, tree: &Tree, word: &str) -> bool {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./*-".contains(&byte);
         let is_built = word == "userspace/target" || word.starts_with("userspace/target/");
-        if is_built || !word.bytes().all(plain) {
+        // An absolute path is one of a machine.
+        let is_of_machine = word.starts_with('/');
+        if is_built || is_of_machine || !word.bytes().all(plain) {
             return true;
         }
         if let Some((top, _)) = word.split_once('/') {

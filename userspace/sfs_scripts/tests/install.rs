@@ -11,7 +11,18 @@ use std::process::Command;
 const DEST: &str = "dest dir";
 const UNIT: &str = "usr/local/lib/systemd/system/scx_sfs.service";
 const OPTIONS: &str = "etc/default/scx_sfs";
+const CONFIGURATION: &str = "etc/scx_sfs/config.toml";
 const PROGRAMS: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
+
+/// What the program has written for packages.
+const SHARE: [&str; 6] = [
+    "man/man8/scx_sfs.8",
+    "man/man8/scx_sfs-check.8",
+    "bash-completion/completions/scx_sfs",
+    "zsh/site-functions/_scx_sfs",
+    "fish/vendor_completions.d/scx_sfs.fish",
+    "doc/scx_sfs/examples/config.toml",
+];
 
 /// A place with a build.
 fn built() -> Place {
@@ -24,6 +35,9 @@ fn built() -> Place {
         place.write(&format!("built/{program}.cdx.json"), "{}\n");
     }
     place.write("built/licences.txt", "adler2 2.0.1: MIT\n");
+    for file in SHARE {
+        place.write(&format!("built/share/{file}"), file);
+    }
     place
 }
 
@@ -97,10 +111,12 @@ fn every_file_is_installed_with_its_mode() {
         "scx_sfs.default",
     ]
     .map(|name| (format!("usr/local/share/doc/scx_sfs/{name}"), 0o644));
-    let others = [OPTIONS, UNIT].map(|name| (name.to_owned(), 0o644));
+    let share = SHARE.map(|name| (format!("usr/local/share/{name}"), 0o644));
+    let others = [OPTIONS, CONFIGURATION, UNIT].map(|name| (name.to_owned(), 0o644));
     let all: Vec<_> = programs
         .into_iter()
         .chain(documents)
+        .chain(share)
         .chain(others)
         .collect();
     for (path, mode) in &all {

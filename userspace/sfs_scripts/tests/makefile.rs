@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 25] = [
+const TARGETS: [&str; 27] = [
     "build",
     "demo",
     "test",
@@ -34,6 +34,8 @@ const TARGETS: [&str; 25] = [
     "lint",
     "audit",
     "reproducible",
+    "deb",
+    "dist",
 ];
 /// The folders of scripts that the Makefile calls.
 const FOLDERS: [&str; 5] = [

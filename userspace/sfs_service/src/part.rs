@@ -10,6 +10,11 @@ pub const PLACE: &str = "/vm-run/sfs";
 /// The name of this program in the guest, below [`PLACE`].
 pub const PROGRAM: &str = "sfs_service";
 
+/// Where the guest has the packages of the part `package`, below [`PLACE`], and their versions:
+/// the second one is an upgrade of the first.
+pub const PACKAGES: &str = "packages";
+pub const VERSIONS: [&str; 2] = ["0.0.1-1", "0.0.2-1"];
+
 /// A group of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
@@ -20,11 +25,13 @@ pub enum Part {
     /// A real-time task keeps the CPU for 34 s, twice, and the kernel ejects the scheduler: many
     /// minutes of the host's time
     Stall,
+    /// The Debian package is installed, upgraded, removed and purged
+    Package,
 }
 
 impl Part {
     /// All parts, in the order in which they run.
-    pub const ALL: [Self; 3] = [Self::Quick, Self::Hotplug, Self::Stall];
+    pub const ALL: [Self; 4] = [Self::Quick, Self::Package, Self::Hotplug, Self::Stall];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -32,6 +39,7 @@ impl Part {
             Self::Quick => "quick",
             Self::Hotplug => "hotplug",
             Self::Stall => "stall",
+            Self::Package => "package",
         }
     }
 
@@ -39,7 +47,7 @@ impl Part {
     pub fn cpus(self) -> u32 {
         match self {
             Self::Hotplug => 2,
-            Self::Quick | Self::Stall => 1,
+            Self::Quick | Self::Stall | Self::Package => 1,
         }
     }
 }

@@ -36,6 +36,10 @@ const MMDEBSTRAP: &str = r#"
 archive=${@: -2:1}
 printf '%s\n' "$@" >"$archive""#;
 
+/// A package is the version in a file; the arguments are --workspace FOLDER deb --version TEXT --to
+/// FOLDER.
+const RELEASE: &str = r#"mkdir -p "$7" && echo "$5" >"$7/$5.deb""#;
+
 const BUILT: &str = "userspace/target/release";
 
 /// A repository with what `sfs_service test` needs of it.
@@ -55,6 +59,9 @@ impl Tree {
             place.write(&format!("{BUILT}/{name}.cdx.json"), "{}");
         }
         place.write(&format!("{BUILT}/licences.txt"), "");
+        place.write(&format!("{BUILT}/share/man/man8/scx_sfs.8"), "");
+        place.write("packaging/config.toml", "");
+        place.script(&format!("{BUILT}/sfs_release"), RELEASE);
         Self(place)
     }
 
@@ -75,13 +82,15 @@ impl Tree {
 fn each_part_has_a_guest() {
     let tree = Tree::new();
     let said = tree.runs("test");
-    let checks = "the checks of quick\nthe checks of hotplug\nthe checks of stall\n";
+    let checks =
+        "the checks of quick\nthe checks of package\nthe checks of hotplug\nthe checks of stall\n";
     assert_eq!(said.succeeded(), checks);
     let guests = tree.guests();
     let archive = tree.0.text(".cache/roots/service-bookworm.tar");
-    for (guest, (part, cpus)) in guests
-        .iter()
-        .zip([("quick", 1), ("hotplug", 2), ("stall", 1)])
+    for (guest, (part, cpus)) in
+        guests
+            .iter()
+            .zip([("quick", 1), ("package", 1), ("hotplug", 2), ("stall", 1)])
     {
         assert!(
             guest.starts_with(&format!("--root {archive} --in ")),
@@ -92,12 +101,12 @@ fn each_part_has_a_guest() {
         let command = format!("console.{part} -- /vm-run/sfs/sfs_service guest {part}");
         assert!(guest.ends_with(&command), "{guest}");
     }
-    assert_eq!(guests.len(), 3, "{guests:#?}");
+    assert_eq!(guests.len(), 4, "{guests:#?}");
     assert_eq!(
         tree.runs("test hotplug").succeeded(),
         "the checks of hotplug\n"
     );
-    assert_eq!(tree.guests().len(), 4);
+    assert_eq!(tree.guests().len(), 5);
 }
 
 #[test]
@@ -115,7 +124,9 @@ fn a_guest_has_what_is_installed_and_the_checks() {
         "built/scx_sfs.cdx.json 644",
         "built/sfs_waste 755",
         "built/sfs_waste.cdx.json 644",
+        "built/share/man/man8/scx_sfs.8 644",
         "docs/runbook.md 644",
+        "packaging/config.toml 644",
         "packaging/install.sh 755",
         "sfs_service 755",
     ];

@@ -11,8 +11,20 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use super::requests::{reader, Answer, Request};
 use super::server::Server;
 
-/// A request, and the channel for its answer.
-type Asked = (Request, SyncSender<Answer>);
+/// A request that waits for its answer.
+pub struct Asked {
+    /// The request.
+    pub what: Request,
+    reader: SyncSender<Answer>,
+}
+
+impl Asked {
+    /// Answers it.
+    pub fn reply(self, answer: Answer) {
+        // A reader that has gone no longer needs the answer.
+        let _ = self.reader.send(answer);
+    }
+}
 
 /// Meeting point of readers and the control loop. poll() can wait for its requests, which it
 /// cannot for a channel alone.
@@ -32,9 +44,10 @@ impl Asker {
     /// Waits for the control loop's answer.
     fn ask(&self, what: Request) -> Result<Answer> {
         const GONE: &str = "the control loop has ended";
-        let (answer, answered) = sync_channel(1);
+        let (reader, answered) = sync_channel(1);
         // The descriptor is written after the request is queued, so that no wake-up is lost.
-        self.queue.send((what, answer)).context(GONE)?;
+        let asked = Asked { what, reader };
+        self.queue.send(asked).ok().context(GONE)?;
         self.wake.write(1).context("cannot wake the control loop")?;
         answered.recv().context(GONE)
     }
@@ -56,15 +69,12 @@ impl Desk {
         })
     }
 
-    /// Answers all queued requests.
-    fn answer(&self, answer: impl Fn(Request) -> Answer) {
-        // Clear first: a request queued after this is answered now, and the next wake-up may
-        // find nothing.
+    /// Takes all queued requests.
+    fn take(&self) -> Vec<Asked> {
+        // Clear first: a request queued after this is taken now, and the next wake-up may find
+        // nothing.
         let _ = self.asker.wake.read();
-        for (what, reader) in self.asked.try_iter() {
-            // A reader that has gone no longer needs the answer.
-            let _ = reader.send(answer(what));
-        }
+        self.asked.try_iter().collect()
     }
 }
 
@@ -87,9 +97,9 @@ impl StatsBridge {
     pub fn launch() -> Result<Self> {
         let desk = Desk::new()?;
         let asker = desk.asker.clone();
-        let new_reader = move || {
+        let new_reader = move |peer| {
             let asker = asker.clone();
-            reader(move |what| asker.ask(what))
+            reader(peer, move |what| asker.ask(what))
         };
         let server =
             Server::launch(Path::new(SOCKET), new_reader).context("cannot serve statistics")?;
@@ -99,9 +109,9 @@ impl StatsBridge {
         })
     }
 
-    /// Answers all queued requests of readers.
-    pub fn answer(&self, answer: impl Fn(Request) -> Answer) {
-        self.desk.answer(answer);
+    /// Takes all queued requests of readers.
+    pub fn take(&self) -> Vec<Asked> {
+        self.desk.take()
     }
 }
 
@@ -126,8 +136,10 @@ mod tests {
         poll(&mut fds, PollTimeout::try_from(timeout).unwrap()).unwrap() > 0
     }
 
-    fn functions(_: Request) -> Answer {
-        Answer::Functions(Vec::new())
+    fn answer_all(desk: &Desk) {
+        for asked in desk.take() {
+            asked.reply(Answer::Functions(Vec::new()));
+        }
     }
 
     #[test]
@@ -152,7 +164,7 @@ mod tests {
             .collect();
         while readers.iter().any(|reader| !reader.is_finished()) {
             if is_asked(&desk, Duration::from_millis(10)) {
-                desk.answer(functions);
+                answer_all(&desk);
             }
         }
         readers

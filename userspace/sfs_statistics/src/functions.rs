@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::Form;
+
 /// The learned state of one function, as `scx_sfs functions` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReport {
@@ -29,7 +31,7 @@ pub struct FunctionReport {
 /// # Errors
 ///
 /// No scx_sfs answers.
-pub fn print_functions(count: usize) -> Result<()> {
+pub fn print_functions(count: usize, form: Form) -> Result<()> {
     let reports: Vec<FunctionReport> = scx_stats::StatsClient::new()
         .connect(Some(5000))
         .and_then(|mut client| {
@@ -41,6 +43,11 @@ pub fn print_functions(count: usize) -> Result<()> {
         })
         .context("no running scx_sfs with --policy learned answers")?;
     let mut out = io::stdout().lock();
+    if form == Form::Json {
+        let most = &reports[..count.min(reports.len())];
+        serde_json::to_writer_pretty(&mut out, most)?;
+        return Ok(writeln!(out)?);
+    }
     let header = "function completions p50_ms p90_ms p99_ms rank work";
     let columns: Vec<&str> = header.split(' ').collect();
     writeln!(

@@ -1,5 +1,6 @@
-//! Statistics of the running scheduler: their content, the server that answers clients, and the
-//! clients behind `--monitor`, `--stats` and `scx_sfs functions`. The loader supplies the values.
+//! Statistics and configuration of the running scheduler: the content of the statistics, the server
+//! that answers clients, and the clients behind `--monitor`, `--stats` and `scx_sfs functions`. The
+//! loader supplies the values.
 //!
 //! | module | purpose |
 //! |---|---|
@@ -7,14 +8,18 @@
 //! | `print` | printing |
 //! | `requests` | requests of clients |
 //! | `server` | the socket for clients |
+//! | `peer` | what the user of a client may do |
+//! | `client` | one request of a client |
 //! | `functions` | the client behind `scx_sfs functions`, and its reports |
 //! | `bridge` | passes requests to the control loop |
 //! | `monitor` | the client behind `--monitor` and `--stats` |
 
 mod bridge;
+mod client;
 mod functions;
 mod metrics;
 mod monitor;
+mod peer;
 mod print;
 mod requests;
 mod server;
@@ -24,18 +29,35 @@ use std::io::Write;
 use anyhow::Result;
 use scx_stats::prelude::*;
 
-pub use bridge::{Desk, StatsBridge};
+pub use bridge::{Asked, Desk, StatsBridge};
+pub use client::{ask, Unanswered};
 pub use functions::{print_functions, FunctionReport};
 pub use metrics::{Metrics, RunInfo};
 pub use monitor::monitor;
 pub use requests::{answers_to, Answer, Request, MAX_FUNCTIONS};
 
-/// Writes a readable description of the statistics.
+/// How data are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text {
+        /// Width that lines of statistics keep to, in columns; `usize::MAX`: they are not broken.
+        columns: usize,
+    },
+    /// For programs.
+    Json,
+}
+
+/// Writes a description of the statistics.
 ///
 /// # Errors
 ///
 /// Writing fails.
-pub fn describe<W: Write>(out: &mut W) -> Result<()> {
+pub fn describe<W: Write>(out: &mut W, form: Form) -> Result<()> {
+    if form == Form::Json {
+        serde_json::to_writer_pretty(&mut *out, &Metrics::meta())?;
+        return Ok(writeln!(out)?);
+    }
     let data: StatsServerData<(), ()> = StatsServerData::new().add_meta(Metrics::meta());
     data.describe_meta(out, None)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use scx_stats::prelude::*;
 
-use super::Metrics;
+use super::{Form, Metrics};
 
 /// Time between two attempts to reach a scheduler.
 const RETRY: Duration = Duration::from_secs(1);
@@ -18,14 +18,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// # Errors
 ///
 /// The statistics may not be read, or cannot be printed.
-pub fn monitor(interval: Duration, mut say: impl FnMut(&str)) -> Result<()> {
+pub fn monitor(interval: Duration, form: Form, mut say: impl FnMut(&str)) -> Result<()> {
     let mut server = None;
     let mut waiting = false;
     loop {
         match next_metrics(&mut server) {
             Ok(metrics) => {
                 waiting = false;
-                match metrics.print(&mut std::io::stdout()) {
+                match metrics.print(&mut std::io::stdout(), form) {
                     Err(error) if is_broken_pipe(&error) => return Ok(()),
                     printed => printed?,
                 }

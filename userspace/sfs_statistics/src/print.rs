@@ -5,15 +5,29 @@ use std::io::Write;
 use anyhow::Result;
 use sfs_bpf::NAME;
 
-use super::Metrics;
+use super::{Form, Metrics};
 
 impl Metrics {
-    /// Prints them on one line, with a second line for hints.
+    /// Prints them on one line; for people, with a second line for hints, and lines broken where
+    /// they are longer than the terminal is wide.
     ///
     /// # Errors
     ///
     /// Writing fails.
-    pub(super) fn print<W: Write>(&self, out: &mut W) -> Result<()> {
+    pub(super) fn print<W: Write>(&self, out: &mut W, form: Form) -> Result<()> {
+        let Form::Text { columns } = form else {
+            let line = serde_json::to_string(self)?;
+            return Ok(writeln!(out, "{line}")?);
+        };
+        let mut text = Vec::new();
+        self.print_lines(&mut text)?;
+        for line in String::from_utf8_lossy(&text).lines() {
+            writeln!(out, "{}", broken(line, columns))?;
+        }
+        Ok(())
+    }
+
+    fn print_lines(&self, out: &mut impl Write) -> Result<()> {
         writeln!(
             out,
             "[{}] {:9} S {:>7} us | arrivals {:>6} done {:>6} in credit {:>6} demoted {:>5} | \
@@ -60,5 +74,71 @@ impl Metrics {
             self.hints_limited,
         )?;
         Ok(())
+    }
+}
+
+/// Returns a line broken at its bars into lines of at most `columns`, where that is possible.
+fn broken(line: &str, columns: usize) -> String {
+    const BAR: &str = " | ";
+    const INDENT: &str = "    ";
+    let mut text = String::new();
+    let mut length = 0;
+    for part in line.split(BAR) {
+        let wide = part.chars().count();
+        if text.is_empty() {
+            length = wide;
+        } else if length + BAR.len() + wide <= columns {
+            text += BAR;
+            length += BAR.len() + wide;
+        } else {
+            text += "\n";
+            text += INDENT;
+            length = INDENT.len() + wide;
+        }
+        text += part;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_one_line_with_all_statistics() {
+        let metrics = Metrics {
+            arrivals: 7,
+            policy: "a\nb".into(),
+            hints: 5,
+            ..Metrics::default()
+        };
+        let mut out = Vec::new();
+        metrics.print(&mut out, Form::Json).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "{text}");
+        assert_eq!(serde_json::from_str::<Metrics>(&text).unwrap(), metrics);
+    }
+
+    #[test]
+    fn lines_keep_to_the_width() {
+        let metrics = Metrics {
+            hints: 5,
+            ..Metrics::default()
+        };
+        let printed = |columns| {
+            let mut out = Vec::new();
+            metrics.print(&mut out, Form::Text { columns }).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let whole = printed(usize::MAX);
+        assert_eq!(whole.lines().count(), 2, "{whole}");
+        for columns in [80, 100] {
+            let text = printed(columns);
+            assert!(
+                text.lines().all(|line| line.chars().count() <= columns),
+                "{text}"
+            );
+            assert_eq!(text.replace("\n    ", " | "), whole);
+        }
     }
 }

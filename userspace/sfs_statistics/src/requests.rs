@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use anyhow::{bail, Context, Result};
 use scx_stats::prelude::*;
 
+use super::peer::Peer;
 use super::server::{self};
 use super::{FunctionReport, Metrics};
 
-/// Returns a reader that answers the requests of one client. It gets the answers from the
+/// Returns a reader that answers the requests of one client, `peer`. It gets the answers from the
 /// control loop through `ask`.
-pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -> server::Reader {
+pub(super) fn reader(
+    peer: Peer,
+    ask: impl Fn(Request) -> Result<Answer> + Send + 'static,
+) -> server::Reader {
     let mut earlier = Metrics::default();
     Box::new(move |request| match request.req.as_str() {
         "stats_meta" => {
@@ -38,8 +42,25 @@ pub(super) fn reader(ask: impl Fn(Request) -> Result<Answer> + Send + 'static) -
             }
             other => bail!("unknown statistics {other:?}; want top or functions"),
         },
-        other => bail!("unknown request {other:?}; want stats or stats_meta"),
+        "config" => configuration(ask(Request::Configuration)?),
+        "set" => {
+            peer.check_may_change()?;
+            let key = request.args.get("key").context("set needs a key")?;
+            configuration(ask(Request::Set {
+                key: key.clone(),
+                value: request.args.get("value").cloned(),
+            })?)
+        }
+        other => bail!("unknown request {other:?}; want stats, stats_meta, config or set"),
     })
+}
+
+fn configuration(answer: Answer) -> Result<serde_json::Value> {
+    match answer {
+        Answer::Configuration(Ok(report)) => Ok(report),
+        Answer::Configuration(Err(sentence)) => bail!("{sentence}"),
+        _ => bail!(ANSWERED_ELSE),
+    }
 }
 
 /// Returns the output to a client that sends just `bytes`, with `ask` as the control loop.
@@ -49,7 +70,7 @@ pub fn answers_to(
 ) -> Vec<u8> {
     let mut said = Vec::new();
     // Writing to a vector cannot fail.
-    let _ = server::converse(bytes, &mut said, &mut reader(ask), || {});
+    let _ = server::converse(bytes, &mut said, &mut reader(Peer::own(), ask), || {});
     said
 }
 
@@ -69,7 +90,7 @@ fn most_functions(count: Option<&String>) -> Result<usize> {
 }
 
 /// Requests of readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// The counters.
     Metrics,
@@ -77,6 +98,15 @@ pub enum Request {
     Functions {
         /// Maximum number of functions.
         most: usize,
+    },
+    /// The configuration in force.
+    Configuration,
+    /// To change a key of the configuration.
+    Set {
+        /// The key.
+        key: String,
+        /// Its new value; None: the one that it had at the start.
+        value: Option<String>,
     },
 }
 
@@ -87,6 +117,9 @@ pub enum Answer {
     Metrics(Box<Metrics>),
     /// The learned state of the functions with the most work, in this order.
     Functions(Vec<FunctionReport>),
+    /// The configuration in force, after the change if one was requested, or the sentence that
+    /// refuses the change.
+    Configuration(Result<serde_json::Value, String>),
 }
 
 #[cfg(test)]
@@ -100,13 +133,14 @@ mod tests {
 
     #[test]
     fn unknown_requests_are_refused() {
-        let mut reader = reader(|what| unreachable!("{what:?} was asked for"));
+        let mut reader = reader(Peer::own(), |what| unreachable!("{what:?} was asked for"));
         for (wrong, word) in [
             (
                 request("stats", &[("target", "bottom")]),
                 "top or functions",
             ),
             (request("bye\n", &[]), "\"bye\\n\""),
+            (request("set", &[("value", "5")]), "set needs a key"),
             (
                 request("stats", &[("target", "functions"), ("count", "all")]),
                 "count",
@@ -117,6 +151,26 @@ mod tests {
         }
         let meta = reader(&request("stats_meta", &[])).unwrap();
         assert!(meta["Metrics"]["fields"]["arrivals"].is_object(), "{meta}");
+    }
+
+    #[test]
+    fn changes_reach_the_control_loop_and_refusals_the_client() {
+        let mut reader = reader(Peer::own(), |what| {
+            Ok(Answer::Configuration(match what {
+                Request::Configuration => Ok("all".into()),
+                Request::Set { key, value } if key == "one" => Ok(value.into()),
+                _ => Err("there is no such key".into()),
+            }))
+        });
+        assert_eq!(reader(&request("config", &[])).unwrap(), "all");
+        let set = |args| request("set", args);
+        assert_eq!(
+            reader(&set(&[("key", "one"), ("value", "5")])).unwrap(),
+            "5"
+        );
+        assert!(reader(&set(&[("key", "one")])).unwrap().is_null());
+        let said = reader(&set(&[("key", "two")])).unwrap_err();
+        assert_eq!(said.to_string(), "there is no such key");
     }
 
     #[test]

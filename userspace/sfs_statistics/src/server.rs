@@ -30,6 +30,8 @@ use scx_stats::{StatsRequest, StatsResponse};
 use serde_json::Value;
 use tracing::debug;
 
+use super::peer::Peer;
+
 /// Maximum number of clients. One more, and the client that has been idle longest is
 /// disconnected.
 pub(super) const CLIENTS: usize = 32;
@@ -62,7 +64,7 @@ impl Server {
     /// The socket or the thread cannot be created.
     pub(super) fn launch(
         path: &Path,
-        new_reader: impl Fn() -> Reader + Send + 'static,
+        new_reader: impl Fn(Peer) -> Reader + Send + 'static,
     ) -> Result<Self> {
         let listener =
             listen_at(path).with_context(|| format!("cannot serve at {}", path.display()))?;
@@ -126,7 +128,7 @@ fn accept_until(
     end: &EventFd,
     listener: &UnixListener,
     clients: &Arc<Clients>,
-    new_reader: &impl Fn() -> Reader,
+    new_reader: &impl Fn(Peer) -> Reader,
 ) {
     loop {
         let mut fds = [
@@ -142,8 +144,10 @@ fn accept_until(
         }
         match listener.accept() {
             Ok((stream, _)) => {
-                if let Err(error) = serve_in_thread(stream, clients, new_reader()) {
-                    debug!("a client of the statistics was refused: {error}");
+                let served = Peer::of(&stream)
+                    .and_then(|peer| Ok(serve_in_thread(stream, clients, new_reader(peer))?));
+                if let Err(error) = served {
+                    debug!("a client of the statistics was refused: {error:#}");
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -313,7 +317,7 @@ mod tests {
     fn bench() -> Bench {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("root/stats");
-        let server = Server::launch(&path, || {
+        let server = Server::launch(&path, |_| {
             let mut asked = 0;
             Box::new(move |request| {
                 anyhow::ensure!(request.req != "nothing", "nothing is not a request");
@@ -447,7 +451,7 @@ mod tests {
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
         let count = Arc::clone(&asked);
-        let _server = Server::launch(&path, move || {
+        let _server = Server::launch(&path, move |_| {
             let (count, wait) = (Arc::clone(&count), Arc::clone(&wait));
             Box::new(move |_| {
                 let number = count.fetch_add(1, Ordering::SeqCst);

@@ -1,15 +1,59 @@
-//! Answers to readers of statistics.
+//! Answers to readers of statistics, and changes of the configuration.
 
 use super::Control;
 use crate::learn::Learning;
 use sfs_bpf::kernel::Policy;
 use sfs_cgroups::Sandboxes;
 use sfs_listener::HintListener;
+use sfs_policy::defaults;
 use sfs_statistics::{Answer, Metrics, Request};
+use tracing::info;
 
-impl Control<'_> {
-    pub(super) fn answer(&self, what: Request, hints: Option<&HintListener>) -> Answer {
+impl Control<'_, '_> {
+    pub(super) fn answer_all(&mut self, hints: &mut Option<HintListener>) {
+        for asked in self.stats.take() {
+            let answer = match &asked.what {
+                Request::Set { key, value } => {
+                    let changed = self.set(key, value.as_deref(), hints);
+                    Answer::Configuration(changed.and_then(|()| self.report()))
+                }
+                what => self.answer(what, hints.as_ref()),
+            };
+            asked.reply(answer);
+        }
+    }
+
+    /// Changes a key, and everything that follows from it, before the answer.
+    fn set(
+        &mut self,
+        key: &str,
+        value: Option<&str>,
+        hints: &mut Option<HintListener>,
+    ) -> Result<(), String> {
+        self.configuration.set(key, value)?;
+        info!("set: {}", self.configuration.sentence(key));
+        self.settings = self.configuration.settings().clone();
+        let (slice, overload) = (self.settings.slice, self.settings.overload);
+        let initial_ns = defaults::INITIAL_SLICE_NS;
+        self.controller.set_policies(slice, initial_ns, overload);
+        // The thresholds may have changed where S has not.
+        let slice_ns = self.controller.slice_ns();
+        self.kernel.set_slice(self.settings.slice_of(slice_ns));
+        self.log_slice();
+        if let Some(hints) = hints {
+            hints.reconfigure(&self.configuration.options().hints);
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> Result<serde_json::Value, String> {
+        let report = self.configuration.report(Some(std::process::id()));
+        serde_json::to_value(report).map_err(|error| error.to_string())
+    }
+
+    fn answer(&self, what: &Request, hints: Option<&HintListener>) -> Answer {
         match what {
+            Request::Configuration | Request::Set { .. } => Answer::Configuration(self.report()),
             Request::Metrics => {
                 let counters = hints.map(HintListener::counters);
                 let metrics = self.metrics().with_hints(counters.unwrap_or_default());
@@ -24,7 +68,7 @@ impl Control<'_> {
                         .map(str::to_owned)
                 };
                 let learning = self.learning.as_ref();
-                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(most, name)))
+                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(*most, name)))
             }
         }
     }

@@ -7,7 +7,7 @@ use tracing::info;
 use super::Control;
 use sfs_listener::complaints::Complaint;
 
-impl Control<'_> {
+impl Control<'_, '_> {
     /// Logs S and the mode in the form that `faasbench run` reads, if asked to.
     pub(super) fn log_slice(&self) {
         if !self.settings.log_slice {

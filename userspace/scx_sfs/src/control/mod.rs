@@ -21,6 +21,7 @@ use sfs_policy::defaults::LEARN_AFTER;
 use sfs_policy::{Controller, Mode, Transition};
 use tracing::{debug, warn};
 
+use crate::config::Configuration;
 use crate::learn::Learning;
 use crate::service::{self, Watchdog};
 use crate::settings::Settings;
@@ -44,7 +45,7 @@ use sfs_listener::{Clock, HintListener};
 use sfs_statistics::{RunInfo, StatsBridge};
 
 /// The loader while its scheduler is loaded.
-pub struct Control<'object> {
+pub struct Control<'object, 'config> {
     // The ring buffer goes before the kernel half that it reads from.
     ring: RingBuffer<'static>,
     events: Rc<RefCell<Vec<sfs_event>>>,
@@ -58,6 +59,8 @@ pub struct Control<'object> {
     sandboxes: Option<Sandboxes>,
     names: Names,
     controller: Controller,
+    /// Changes by `scx_sfs set` outlive this, for the next load.
+    configuration: &'config mut Configuration,
     settings: Settings,
     overload_log: OverloadLog,
     watchdog: Option<Watchdog>,
@@ -68,23 +71,24 @@ pub struct Control<'object> {
     kernel: KernelHalf<'object>,
 }
 
-impl<'object> Control<'object> {
+impl<'object, 'config> Control<'object, 'config> {
     /// Loads the scheduler. Tasks started within one of the spans `past` were functions before.
     ///
     /// # Errors
     ///
     /// The kernel rejects it; nothing stays loaded.
     pub fn start(
-        settings: &Settings,
+        configuration: &'config mut Configuration,
         past: &[Span],
         object: &'object mut MaybeUninit<OpenObject>,
     ) -> Result<Self> {
+        let settings = configuration.settings().clone();
         let cpus = function_cpus()?;
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
         let slice = settings.slice_of(controller.slice_ns());
         let tunables = &settings.tunables;
-        let (mut sandboxes, present) = watch_sandboxes(settings)?;
+        let (mut sandboxes, present) = watch_sandboxes(&settings)?;
         quota::check_room(tunables.max_cgroups)?;
         let is_watched = !tunables.ignore_quotas && !preflight::reports_quotas()?;
         let quotas = is_watched.then(|| QuotaWatch::start(preflight::kernel_release()));
@@ -113,6 +117,7 @@ impl<'object> Control<'object> {
             tell_of_sandboxes(&mut kernel, &mut names, sandboxes.changes()?);
         }
         kernel.attach()?;
+        let wakeups = Wakeups::new(!tunables.partial);
         debug!("loaded for {cpus} CPUs, S = {} us", slice.slice_ns / 1000);
         let control = Self {
             ring,
@@ -126,11 +131,12 @@ impl<'object> Control<'object> {
             sandboxes,
             names,
             controller,
-            settings: settings.clone(),
+            configuration,
+            settings,
             overload_log: OverloadLog::default(),
             watchdog: Watchdog::of_environment(),
             quotas,
-            wakeups: Wakeups::new(!tunables.partial),
+            wakeups,
             run: RunInfo::now(),
             kernel,
         };
@@ -193,7 +199,7 @@ impl<'object> Control<'object> {
                 self.take_hints(hints);
             }
             if ready.contains(&Source::Stats) {
-                self.stats.answer(|what| self.answer(what, hints.as_ref()));
+                self.answer_all(hints);
             }
             if let Some(quotas) = self.quotas.as_mut() {
                 quotas.look_if_due()?;

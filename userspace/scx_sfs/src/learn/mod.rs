@@ -3,7 +3,6 @@
 
 mod pace;
 mod report;
-mod save;
 
 use std::fs;
 use std::io;
@@ -14,11 +13,10 @@ use anyhow::Result;
 use sfs_bpf::kernel::Ranking;
 use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
 use sfs_policy::learn::{Change, LearnConfig, Learner};
+use sfs_state::save::Saver;
 use tracing::{info, warn};
 
 use pace::Pace;
-pub use save::write_whole;
-use save::Saver;
 use sfs_bpf::bpf_intf::sfs_completion;
 
 /// Interval at which changed state is saved, besides at the end. It is a time and not a number

@@ -16,7 +16,14 @@ pub(super) struct Effect {
     why: &'static str,
 }
 
-pub(super) const EFFECTS: [Effect; 6] = [
+pub(super) const EFFECTS: [Effect; 7] = [
+    Effect {
+        options: &["json"],
+        has_effect: |options| {
+            options.stats.is_some() || options.monitor.is_some() || options.help_stats
+        },
+        why: "without --stats, --monitor or --help-stats",
+    },
     Effect {
         options: &["learn_state", "ageing"],
         has_effect: |options| options.policy == Policy::Learned,
@@ -55,28 +62,42 @@ pub(super) const EFFECTS: [Effect; 6] = [
 ];
 
 /// Options allowed with --monitor.
-pub(super) const WITH_MONITOR: [&str; 5] =
-    ["monitor", "verbose", "version", "help_stats", "completions"];
+pub(super) const WITH_MONITOR: [&str; 6] = [
+    "monitor",
+    "json",
+    "verbose",
+    "version",
+    "help_stats",
+    "completions",
+];
+
+/// Returns why an option has no effect because of the value of another, if so. (clap itself
+/// rejects options that need another one, whatever its value.)
+pub(crate) fn no_effect(options: &Options, id: &str) -> Option<&'static str> {
+    let rule = EFFECTS.iter().find(|rule| rule.options.contains(&id))?;
+    (!(rule.has_effect)(options)).then_some(rule.why)
+}
 
 /// Returns a sentence about an option that was given but would be ignored because of the value
-/// of another, if any. (clap itself rejects options that need another one, whatever its value.)
+/// of another, if any.
 pub(super) fn without_effect(
     options: &Options,
     command: &clap::Command,
     matches: &ArgMatches,
 ) -> Option<String> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let rules = EFFECTS.iter().filter(|rule| !(rule.has_effect)(options));
-    let ignored = |rule: &Effect| rule.options.iter().copied().find(|id| is_given(id));
     let name = |id: &str| id.replace('_', "-");
-    for rule in rules {
-        if let Some(id) = ignored(rule) {
-            return Some(format!("--{} has no effect {}", name(id), rule.why));
+    let given = || {
+        let ids = command.get_arguments().map(|one| one.get_id().as_str());
+        ids.filter(|id| is_given(id))
+    };
+    for id in given() {
+        if let Some(why) = no_effect(options, id) {
+            return Some(format!("--{} has no effect {why}", name(id)));
         }
     }
     options.monitor?;
-    let mut given = command.get_arguments().map(|one| one.get_id().as_str());
-    let id = given.find(|id| is_given(id) && !WITH_MONITOR.contains(id))?;
+    let id = given().find(|id| !WITH_MONITOR.contains(id))?;
     Some(format!(
         "--{} has no effect with --monitor, which schedules nothing",
         name(id)

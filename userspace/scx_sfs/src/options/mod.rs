@@ -7,7 +7,7 @@
 //! | `values` | parsers of numbers |
 
 mod convert;
-mod effects;
+pub(crate) mod effects;
 mod values;
 
 use std::ffi::OsString;
@@ -15,11 +15,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use scx_utils::libbpf_clap_opts::LibbpfOpts;
 use sfs_policy::defaults;
 
+use crate::config::check::CheckCommand;
+use crate::config::commands::{ConfigCommand, SetCommand};
+use crate::config::keys;
 use crate::hint_command::HintCommand;
 use sfs_bpf::boundary::{Boundary, Identity, Unit};
 use sfs_bpf::bpf_intf::{
@@ -44,6 +47,19 @@ const MAX_FAIR_WAIT_MS: u64 = SFS_WATCHDOG_GUARD_NS / NS_PER_MS;
 /// The IAT map has room for two windows.
 const MAX_IAT_WINDOW: i64 = SFS_IAT_SLOTS as i64 / 2;
 
+/// Returns the end of the help: examples and exit statuses.
+fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{}", sfs_bpf::exit::help())
+}
+
+const EXAMPLES: &str = "\
+Examples, as root:
+  scx_sfs check                                  # is this machine ready?
+  scx_sfs                                        # schedule, until Ctrl-C
+  scx_sfs --cgroup 'functions/*' --stats 1       # functions are in these cgroups
+  scx_sfs --monitor 1                            # statistics of the running one
+  scx_sfs --monitor 1 --json | jq .slice_us      # the same for programs";
+
 /// scx_sfs: a CPU scheduler for machines that run serverless functions.
 ///
 /// A new process starts in FILTER, a global first-in-first-out queue, where it
@@ -51,9 +67,9 @@ const MAX_IAT_WINDOW: i64 = SFS_IAT_SLOTS as i64 / 2;
 /// demoted to FAIR, which shares the rest of the machine by virtual time. S
 /// follows the arrivals: it is the mean inter-arrival time of the last N
 /// arrivals x the number of CPUs.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = sfs_bpf::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
-          after_help = sfs_bpf::exit::HELP)]
+          max_term_width = 80, after_help = after_help())]
 pub struct Options {
     /// Without a command, scx_sfs schedules.
     #[command(subcommand)]
@@ -200,6 +216,10 @@ pub struct Options {
     #[arg(long, value_name = "SEC", value_parser = parse_interval)]
     pub monitor: Option<Duration>,
 
+    /// With --stats, --monitor or --help-stats: print JSON, one line each time.
+    #[arg(long)]
+    pub json: bool,
+
     /// Describe the statistics and exit.
     #[arg(long)]
     pub help_stats: bool,
@@ -231,6 +251,17 @@ pub struct Options {
     #[arg(long, value_name = "SHELL")]
     pub completions: Option<Shell>,
 
+    /// Read FILE as well, after /etc/scx_sfs/config.toml: its keys win over those
+    /// there, and options win over both. The keys are the names of the options;
+    /// `scx_sfs config` prints all of them.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Leave out keys of configuration files that this version does not know,
+    /// with a warning; without it they are errors.
+    #[arg(long)]
+    pub ignore_unknown: bool,
+
     /// Hints from the platform.
     #[command(flatten)]
     pub hints: HintOptions,
@@ -241,19 +272,39 @@ pub struct Options {
 }
 
 /// Other commands of the program.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum Command {
+    /// Check whether this machine and the configuration are ready for scx_sfs.
+    Check(CheckCommand),
+    /// Print the configuration: each key, its value, and where that comes from.
+    Config(ConfigCommand),
+    /// Change a key of the running scx_sfs, without a reload.
+    Set(SetCommand),
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
     /// List the functions that a running scx_sfs has learned: number of
     /// completions, service times, rank of a new invocation (lower is earlier),
     /// and share of all work.
+    #[command(after_help = "\
+Examples:
+  scx_sfs functions -n 10
+  scx_sfs functions --json | jq '.[] | {function, p99_ms}'")]
     Functions {
         /// Maximum number of functions to list, those with the most work first
         /// [1..=1000].
         #[arg(long, short = 'n', default_value = "50", value_name = "N",
               value_parser = clap::value_parser!(u16).range(1..=MAX_FUNCTIONS as i64))]
         count: u16,
+        /// Print JSON: a list of functions.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write man pages, completions and example configurations into FOLDER,
+    /// all made from the definition of the options: for packages.
+    #[command(hide = true, after_help = "Example:\n  scx_sfs generate out/share")]
+    Generate {
+        /// The folder; it is made if it does not exist.
+        folder: PathBuf,
     },
 }
 
@@ -274,14 +325,7 @@ impl Options {
         }
     }
 
-    /// Parses the command line. On an error it prints a sentence and exits: an option is
-    /// invalid, contradicts another, or would have no effect.
-    pub fn from_command_line() -> Self {
-        Self::from_arguments(std::env::args_os()).unwrap_or_else(|error| error.exit())
-    }
-
-    /// As [`from_command_line`](Self::from_command_line), for any arguments; the first is the
-    /// program's name.
+    /// Parses a command line; the first argument is the program's name. Reads no files.
     ///
     /// # Errors
     ///
@@ -290,7 +334,7 @@ impl Options {
     where
         T: Into<OsString> + Clone,
     {
-        let mut command = Self::command();
+        let mut command = keys::command();
         let matches = command.try_get_matches_from_mut(arguments)?;
         let options = Self::from_arg_matches(&matches).map_err(|e| e.format(&mut command))?;
         match effects::without_effect(&options, &command, &matches) {

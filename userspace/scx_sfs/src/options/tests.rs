@@ -1,5 +1,6 @@
 use super::effects::{EFFECTS, WITH_MONITOR};
 use super::*;
+use clap::CommandFactory;
 
 fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
     Options::from_arguments([&["scx_sfs"], arguments].concat())
@@ -221,4 +222,34 @@ fn hints_are_private_by_default() {
 fn bounds_of_s_must_be_in_order() {
     let options = parse(&["--slice-min-us", "2000", "--slice-max-us", "1000"]).unwrap();
     assert!(options.settings().is_err());
+}
+
+/// Each help, short and long, has lines of 80 columns at most, and examples.
+#[test]
+fn each_help_fits_80_columns_and_has_examples() {
+    let command = crate::config::keys::command();
+    let mut all = vec![command.clone()];
+    all.extend(
+        command
+            .get_subcommands()
+            .filter(|one| one.get_name() != "help")
+            .cloned(),
+    );
+    assert!(all.len() >= 6, "{} commands", all.len());
+    for mut one in all {
+        for text in [one.render_help(), one.render_long_help()] {
+            let text = text.to_string();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", one.get_name());
+            }
+            assert!(text.contains("Example"), "{text}");
+        }
+    }
+    let text = command.clone().render_help().to_string();
+    for (status, meaning) in sfs_bpf::exit::STATUSES {
+        assert!(
+            text.contains(&format!("  {status}  {meaning}\n")) || status == 9,
+            "{text}"
+        );
+    }
 }

@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use scx_sfs::history::{History, MOST_EJECTIONS};
 use scx_sfs::options::Options;
 use sfs_bpf::bpf_intf::SFS_MAX_SPANS;
 use sfs_bpf::exit::End;
 use sfs_bpf::exit_text::{dump_lines, RawExit};
 use sfs_cgroups::SandboxPattern;
+use sfs_state::history::{History, MOST_EJECTIONS};
 use sfs_statistics::FunctionReport;
 use sfs_statistics::{answers_to, Answer, Metrics, Request};
 use sfs_text::LINE_CHARS;

@@ -4,6 +4,7 @@ mod checks;
 mod history;
 mod hotplug;
 mod install;
+mod package;
 mod quick;
 mod service;
 mod stall;
@@ -29,7 +30,9 @@ pub fn run(part: Part) -> Result<u8> {
     }
     println!("systemd {}, Linux {}", service::version()?, kernel()?);
     let mut checks = Checks::new(std::io::stdout(), service::account);
-    for check in [install::CHECK].iter().chain(of(part)) {
+    // A package installs everything itself.
+    let first = (part != Part::Package).then_some(&install::CHECK);
+    for check in first.into_iter().chain(of(part)) {
         checks.run(check)?;
     }
     checks.conclude()
@@ -41,6 +44,7 @@ fn of(part: Part) -> &'static [Check] {
         Part::Quick => quick::CHECKS,
         Part::Hotplug => hotplug::CHECKS,
         Part::Stall => stall::CHECKS,
+        Part::Package => package::CHECKS,
     }
 }
 

@@ -55,6 +55,9 @@ pub fn run(tree: &Tree, args: &TestArgs, interrupt: &Interrupt) -> Result<u8> {
         [] => &Part::ALL,
         some => some,
     };
+    if parts.contains(&Part::Package) {
+        stage::packages(tree, &guests.stage)?;
+    }
     let mut status = 0;
     for part in parts {
         if guests.run(*part)? != 0 {

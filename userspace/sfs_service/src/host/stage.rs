@@ -10,7 +10,7 @@ use sfs_jobs::failure::refuse;
 use sfs_jobs::job;
 use sfs_jobs::tree::Tree;
 
-use crate::part::PROGRAM;
+use crate::part::{PACKAGES, PROGRAM, VERSIONS};
 
 /// The programs that are installed, each with its bill of materials.
 const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
@@ -38,10 +38,28 @@ pub fn fill(tree: &Tree, stage: &Path) -> Result<()> {
         copy_built(tree, &format!("{name}.cdx.json"), &built)?;
     }
     copy_built(tree, "licences.txt", &built)?;
+    copy_tree(&tree.at(tree.release()).join("share"), &built.join("share"))?;
     let this = env::current_exe().context("cannot tell where this program is")?;
     let program = stage.join(PROGRAM);
     copy(&this, &program)?;
     strip(&program)
+}
+
+/// Makes the packages of the part `package`: the same programs in two versions.
+///
+/// # Errors
+///
+/// A package cannot be made; the program has said why.
+pub fn packages(tree: &Tree, stage: &Path) -> Result<()> {
+    let to = stage.join(PACKAGES);
+    for version in VERSIONS {
+        let mut make = Command::new(tree.at(tree.program("sfs_release")));
+        make.arg("--workspace").arg(tree.at("userspace"));
+        make.args(["deb", "--version", version, "--to"]).arg(&to);
+        let status = job::run(make.stdout(std::process::Stdio::null()))?;
+        ensure!(status == 0, "cannot make a package of version {version}");
+    }
+    Ok(())
 }
 
 /// Copies a file that make builds.
@@ -51,6 +69,23 @@ fn copy_built(tree: &Tree, name: &str, into: &Path) -> Result<()> {
         refuse!("{} is not built; run make first", path.display());
     }
     copy(&path, &into.join(name))
+}
+
+/// Copies a folder with everything in it, if it exists; without it, the installation says so.
+fn copy_tree(from: &Path, into: &Path) -> Result<()> {
+    if !from.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(into).context("cannot make a folder for the guest")?;
+    copy_files(from, into)?;
+    let entries = fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &into.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies all files of a folder.

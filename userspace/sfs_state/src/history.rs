@@ -21,7 +21,7 @@ use sfs_bpf::bpf_intf::SFS_MAX_SPANS;
 use sfs_bpf::exit::End;
 use sfs_bpf::kernel::Span;
 
-use crate::learn::write_whole;
+use crate::save::write_whole;
 
 /// Path of the file, except in tests.
 const FILE: &str = "/run/scx_sfs/history.json";

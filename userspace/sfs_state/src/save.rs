@@ -19,7 +19,7 @@ use sfs_policy::learn::Snapshot;
 use tracing::warn;
 
 /// A thread that writes snapshots one after the other. Dropping it waits until all are written.
-pub(super) struct Saver {
+pub struct Saver {
     jobs: Option<Sender<Snapshot>>,
     /// Number of snapshots not yet written.
     waiting: Arc<AtomicUsize>,
@@ -32,7 +32,7 @@ impl Saver {
     /// # Errors
     ///
     /// The thread cannot be created.
-    pub(super) fn start(file: PathBuf) -> io::Result<Self> {
+    pub fn start(file: PathBuf) -> io::Result<Self> {
         Self::start_with(move |bytes| {
             if let Err(error) = write_whole(&file, bytes) {
                 let file = file.display();
@@ -61,12 +61,12 @@ impl Saver {
     }
 
     /// Returns whether all snapshots so far have been processed.
-    pub(super) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.waiting.load(Ordering::Acquire) == 0
     }
 
     /// Queues `snapshot` for writing, after the earlier ones. Does not wait.
-    pub(super) fn save(&self, snapshot: Snapshot) {
+    pub fn save(&self, snapshot: Snapshot) {
         if let Some(jobs) = &self.jobs {
             self.waiting.fetch_add(1, Ordering::Relaxed);
             // The thread lives as long as there may be work.
