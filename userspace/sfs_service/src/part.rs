@@ -13,6 +13,7 @@ pub const PROGRAM: &str = "sfs_service";
 /// Where the guest has the packages of the part `package`, below [`PLACE`], and their versions:
 /// the second one is an upgrade of the first.
 pub const PACKAGES: &str = "packages";
+/// The versions of the package that are installed, the second as an upgrade.
 pub const VERSIONS: [&str; 2] = ["0.0.1-1", "0.0.2-1"];
 
 /// A group of checks.
