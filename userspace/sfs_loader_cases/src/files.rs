@@ -156,7 +156,7 @@ fn log_on_a_full_disk_stops_nothing(bench: &Bench) -> Result<()> {
         .args(["--slice-min-us", "2000", "--slice-max-us", "1000"])
         .stderr(full()?)
         .status()?;
-    ensure!(status.code() == Some(1), "{status}");
+    ensure!(status.code() == Some(2), "{status}");
     let status = Command::new(bench.program())
         .arg("--version")
         .stdout(full()?)
