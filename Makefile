@@ -83,9 +83,8 @@ test-fresh: build ## the README's commands on bare Debian machines; ON="12" or "
 test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (userspace/target/release/sfs_service test --help)
 	@userspace/target/release/sfs_service test $(PART)
 
-# ON has another meaning to each of them: all of both.
-test-full: override ON :=
-test-full: test test-fresh matrix stress ## make test, test-fresh, matrix and stress: hours
+test-full: build ## all tests there are: units, kernels, machines, search, stress, fresh machines; a day, in parts whose results are kept; PART="suite/6.18:64*" MINUTES=60 (userspace/target/release/sfs_lab full --help)
+	@$(LAB) full $(PART)
 
 matrix: build ## the behaviour suite on each kernel, on several numbers of CPUs, and with real parallelism: a table; ON="6.18:2 ..." for some (userspace/target/release/sfs_lab matrix --help)
 	@$(LAB) matrix $(ON)

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::bench::{self, args::BenchArgs};
+use crate::full::{self, FullArgs};
 use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
 use crate::peers::{self, PeersArgs};
@@ -26,6 +27,8 @@ pub struct Cli {
 enum Task {
     /// Compare schedulers on one trace, each in a VM of its own: `make bench`
     Bench(Box<BenchArgs>),
+    /// Run everything that tests scx_sfs, in parts whose results are kept: `make test-full`
+    Full(FullArgs),
     /// Run the behaviour suite on several kernels and machines, and print a table: `make matrix`
     Matrix(MatrixArgs),
     /// Measure what scx_sfs itself costs, and print tables: `make overhead`
@@ -43,6 +46,7 @@ impl Task {
     fn name(&self) -> &'static str {
         match self {
             Self::Bench(_) => "bench",
+            Self::Full(_) => "full",
             Self::Matrix(_) => "matrix",
             Self::Overhead(_) => "overhead",
             Self::Parity(_) => "parity",
@@ -59,6 +63,7 @@ impl Task {
                 let settings = args.settings(|name| std::env::var_os(name))?;
                 Ok(bench::run(&tree, &settings, &interrupt)?.status())
             }
+            Self::Full(args) => full::run(&tree, &args, &interrupt),
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),
             Self::Overhead(args) => overhead::run(&tree, args, &interrupt),
             Self::Parity(args) => parity::run(&tree, args, &interrupt),

@@ -12,6 +12,7 @@
 
 pub mod bench;
 pub mod cli;
+pub mod full;
 mod lock;
 pub mod matrix;
 pub mod overhead;

@@ -57,6 +57,9 @@ pub struct RunArgs {
     /// icount (the default), tcg, kvm or auto; see vm/README.md
     #[arg(long, value_name = "A")]
     accel: Option<String>,
+    /// Real seconds until a guest that hangs is given up (default: 3000)
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    timeout: Option<u32>,
     /// More options of scx_sfs for all cases, as '--filter-shards 2'
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     with: Option<String>,
@@ -84,6 +87,15 @@ pub struct RunArgs {
 
 fn jobs(text: &str) -> Result<u16, String> {
     number(text, 99).ok_or_else(|| format!("takes a number of guests, not '{text}'"))
+}
+
+fn seconds(text: &str) -> Result<u32, String> {
+    let most = 1_000_000;
+    let seconds = text
+        .parse()
+        .ok()
+        .filter(|seconds| (1..=most).contains(seconds));
+    seconds.ok_or_else(|| format!("takes a number from 1 to {most}, not '{text}'"))
 }
 
 fn perturbation(text: &str) -> Result<u16, String> {
@@ -122,7 +134,11 @@ impl RunArgs {
                 "--with" => ["--env".to_string(), format!("SFS_BEHAVIOUR_WITH={value}")],
                 _ => [name.to_string(), value.to_string()],
             });
-        words.map(OsString::from).collect()
+        let timeout = self
+            .timeout
+            .iter()
+            .flat_map(|seconds| ["--timeout".to_string(), seconds.to_string()]);
+        words.chain(timeout).map(OsString::from).collect()
     }
 
     fn jobs(&self) -> usize {

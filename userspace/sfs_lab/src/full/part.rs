@@ -1,0 +1,169 @@
+//! The parts of `make test-full`.
+
+use crate::matrix::machine::{self, Machine};
+use anyhow::Result;
+use sfs_jobs::failure::refuse;
+
+/// With more CPUs than this the suite is a part for each few cases: all of it takes hours.
+const MANY_CPUS: u32 = 16;
+
+/// Cases for each of those parts: booting takes minutes, so not one alone.
+const CASES_PER_PART: usize = 6;
+
+/// Real seconds until a guest with many CPUs is given up.
+const MANY_CPUS_TIMEOUT: &str = "10800";
+
+/// What `sfs_suite stress` runs, each part for ten minutes of the guest.
+const MIXES: [&str; 7] = [
+    "aggressive",
+    "affinity",
+    "fork",
+    "cyclic",
+    "messages",
+    "groups",
+    "memory",
+];
+
+/// Something to run, with a result of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name. Parts whose names are the same up to `#` are one row of the table.
+    pub name: String,
+    /// The command, from the top of the repository.
+    pub command: Vec<String>,
+}
+
+impl Part {
+    fn new(name: impl Into<String>, command: &[&str]) -> Self {
+        Self {
+            name: name.into(),
+            command: command.iter().map(|word| word.to_string()).collect(),
+        }
+    }
+
+    /// The name of its row in the table.
+    pub fn group(&self) -> &str {
+        self.name.split('#').next().unwrap_or_default()
+    }
+}
+
+/// All parts. `cases` are the names of the behaviour suite's cases, `seed` is the first seed of the
+/// search in the model.
+pub fn all(cases: &[String], seed: u64) -> Vec<Part> {
+    let mut parts = vec![Part::new("units", &["make", "test-unit"])];
+    let vm = [
+        "scripts/cargo-test",
+        "--release",
+        "--locked",
+        "-p",
+        "sfs_scripts",
+        "--test",
+        "vm",
+    ];
+    parts.push(Part::new("vm", &vm));
+    let machines = machine::defaults();
+    parts.extend(machines.iter().flat_map(|machine| suite(machine, cases)));
+    let seed = format!("SEED={seed}");
+    parts.push(Part::new(
+        "search",
+        &["make", "simulate", "SECONDS=3600", &seed],
+    ));
+    parts.push(Part::new("sanitize", &["make", "sanitize", "SEEDS=300"]));
+    let stress = "userspace/target/release/sfs_suite";
+    parts.extend(MIXES.map(|mix| {
+        let command = [stress, "stress", "--seconds", "600", mix];
+        Part::new(format!("stress/{mix}"), &command)
+    }));
+    parts.extend(
+        ["cycles", "kills"].map(|mix| Part::new(format!("stress/{mix}"), &[stress, "stress", mix])),
+    );
+    let service = "userspace/target/release/sfs_service";
+    parts.push(Part::new("service", &[service, "test"]));
+    let release = "userspace/target/release/sfs_release";
+    parts.extend(["12", "13"].map(|debian| {
+        let command = [release, "--workspace", "userspace", "fresh", debian];
+        Part::new(format!("fresh/{debian}"), &command)
+    }));
+    parts
+}
+
+/// The behaviour suite on a machine.
+fn suite(machine: &Machine, cases: &[String]) -> Vec<Part> {
+    let name = format!("suite/{}:{}", machine.kernel, machine.cpus);
+    let name = match machine.accel.as_str() {
+        "icount" => name,
+        accel => format!("{name}:{accel}"),
+    };
+    let mut command = vec!["tests/run"];
+    command.extend(machine.options());
+    command.extend(["--accel", &machine.accel]);
+    let is_large = machine.cpus.parse().is_ok_and(|cpus: u32| cpus > MANY_CPUS);
+    if !is_large {
+        command.extend(machine.cases());
+        return vec![Part::new(name, &command)];
+    }
+    command.extend(["--timeout", MANY_CPUS_TIMEOUT, "--jobs", "1"]);
+    let block = |(index, block): (usize, &[String])| {
+        let mut command = command.clone();
+        command.extend(block.iter().map(String::as_str));
+        Part::new(format!("{name}#{:02}", index + 1), &command)
+    };
+    cases
+        .chunks(CASES_PER_PART)
+        .enumerate()
+        .map(block)
+        .collect()
+}
+
+/// The parts that the patterns stand for; all without a pattern.
+///
+/// # Errors
+/// If a pattern stands for none.
+pub fn choose<'a>(parts: &'a [Part], patterns: &[String]) -> Result<Vec<&'a Part>> {
+    let matches = |part: &Part, pattern: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => part.name.starts_with(beginning),
+        None => part.name == pattern,
+    };
+    for pattern in patterns {
+        if !parts.iter().any(|part| matches(part, pattern)) {
+            refuse!("there is no part {pattern}; --list prints all");
+        }
+    }
+    let wanted =
+        |part: &&Part| patterns.is_empty() || patterns.iter().any(|pattern| matches(part, pattern));
+    Ok(parts.iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts() -> Vec<Part> {
+        let cases: Vec<String> = (0..13).map(|number| format!("case_{number}")).collect();
+        all(&cases, 1)
+    }
+
+    #[test]
+    fn many_cpus_have_a_part_for_some_cases_and_all_cases_have_one() {
+        let parts = parts();
+        let large = choose(&parts, &["suite/6.18:64*".into()]).unwrap();
+        assert_eq!(large.len(), 3);
+        assert!(large.iter().all(|part| part.group() == "suite/6.18:64"));
+        let cases = large.iter().flat_map(|part| &part.command);
+        let cases = cases.filter(|word| word.starts_with("case_")).count();
+        assert_eq!(cases, 13);
+    }
+
+    #[test]
+    fn names_are_different_and_patterns_choose() {
+        let parts = parts();
+        let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), parts.len());
+        assert_eq!(choose(&parts, &[]).unwrap().len(), parts.len());
+        assert_eq!(choose(&parts, &["units".into()]).unwrap().len(), 1);
+        let error = choose(&parts, &["unit".into()]).unwrap_err().to_string();
+        assert_eq!(error, "there is no part unit; --list prints all");
+    }
+}
