@@ -110,8 +110,9 @@ fn unloads_with_full_queues(bench: &Bench) -> Result<()> {
     let start = now();
     scheduler.finish()?;
     // Meanwhile the kernel uses one first-in-first-out queue, so kernel threads wait
-    // behind all of these.
-    bench.at_most("unload", since(start), ms(5000))?;
+    // behind all of these. With 64 CPUs that took 20.6 s; docs/reliability.md has it as a limit.
+    let limit = ms(500) * u32::try_from(bench.cpus())?;
+    bench.at_most("unload", since(start), limit.max(ms(5000)))?;
 
     let before: Vec<_> = burst.iter().chain(&hogs).map(|one| one.cpu()).collect();
     let mut all = burst.iter().chain(&hogs).zip(before);
