@@ -268,6 +268,19 @@ void model_exit_task(struct task_struct *p)
 	sfs_exit_task(p, &args);
 }
 
+/* scx_dump_state(), of all CPUs and of one task after the other. */
+void model_dump(void)
+{
+	sfs_dump(NULL);
+	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
+		sfs_dump_cpu(NULL, cpu, false);
+}
+
+void model_dump_task(struct task_struct *p)
+{
+	sfs_dump_task(NULL, p);
+}
+
 #include "outside.h"
 
 /* --------------------------------------------- what a recount is compared with */
@@ -296,8 +309,11 @@ void model_counts_in_all(struct model_counts *counts)
 {
 	counts->demand = often.demand;
 	counts->present = often.present;
-	for (u32 i = 0; i < NR_SHARED; i++)
-		counts->waiting[i] = often.waiting[i];
+	/* A queue in which a task without a context has waited counts one more, for good. Number 0
+	 * stands for the queues that are not counted. */
+	counts->waiting[0] = often.waiting[0];
+	for (u32 i = 1; i < NR_SHARED; i++)
+		counts->waiting[i] = often.waiting[i] - ((often.unknown >> i) & 1);
 }
 
 /* ------------------------------------------------------------- plain helpers */

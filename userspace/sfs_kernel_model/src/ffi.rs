@@ -81,6 +81,10 @@ extern "C" {
     pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
     /// ops.exit_task().
     pub fn model_exit_task(task: *mut TaskStruct);
+    /// ops.dump(), and ops.dump_cpu() of each CPU.
+    pub fn model_dump();
+    /// ops.dump_task().
+    pub fn model_dump_task(task: *mut TaskStruct);
     /// Returns true if the task's mask is that of a section with migration disabled.
     pub fn model_is_confined(task: *const TaskStruct) -> bool;
     /// Confines the task to a CPU; a negative one gives it its own mask back.

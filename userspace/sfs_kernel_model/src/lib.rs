@@ -17,6 +17,7 @@ pub mod higher;
 pub mod life;
 pub mod loader_ffi;
 pub mod map_helpers;
+pub mod oddities;
 pub mod program;
 pub mod promises;
 pub mod race;

@@ -3,6 +3,7 @@
 
 use crate::ffi::TaskStruct;
 use crate::helpers::task_of;
+use crate::oddities::lacks_memory;
 use crate::race;
 use crate::reader;
 use crate::state::{with, State};
@@ -12,6 +13,7 @@ use std::ptr;
 
 /// BPF_LOCAL_STORAGE_GET_F_CREATE.
 const CREATE: u64 = 1;
+const ENOMEM: i64 = -12;
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
@@ -28,6 +30,11 @@ unsafe extern "C" fn bpf_map_update_elem(
     flags: u64,
 ) -> i64 {
     race::point();
+    // Without a new cgroup's entry there is no cgroup, of which the model knows nothing.
+    let may_fail = map != crate::loader_ffi::maps().groups;
+    if may_fail && with(lacks_memory) {
+        return ENOMEM;
+    }
     // SAFETY: the kernel half gives a key and a value of this map.
     with(|s| unsafe { own(s, map).update(key, value, flags) })
 }
@@ -79,8 +86,9 @@ extern "C" fn bpf_task_storage_get(
     };
     with(|s| {
         let size = s.maps[&(map as usize)].value_size();
+        let lacks = flags & CREATE != 0 && s.tasks[task].context.is_none() && lacks_memory(s);
         let context = &mut s.tasks[task].context;
-        if flags & CREATE != 0 {
+        if flags & CREATE != 0 && !lacks {
             return context.get_or_insert_with(|| Context::new(size)).place();
         }
         context.as_ref().map_or(ptr::null_mut(), Context::place)

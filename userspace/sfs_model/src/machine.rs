@@ -17,8 +17,11 @@ use sfs_kernel_model::group_moves;
 use sfs_kernel_model::groups::Groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::loader_ffi;
+use sfs_kernel_model::oddities::{self, Odd, Oddities};
 use sfs_kernel_model::promises::Promises;
 use sfs_kernel_model::race;
+use sfs_kernel_model::reader::Nudge;
 use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use sfs_kernel_model::state::Faults;
 use sfs_kernel_model::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
@@ -29,13 +32,17 @@ use sfs_kernel_model::workload::{between, exponential, Then, Workload};
 use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
 pub use starts::Settings;
-use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, RACES_STREAM, REAL_TIME_STREAM};
+use starts::{
+    stream, ARRIVALS_STREAM, CHANGES_STREAM, ODDITIES_STREAM, RACES_STREAM, REAL_TIME_STREAM,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::ptr;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
+/// SFS_BOUNDARY_HINT.
+const HINTED: u32 = 1 << 4;
 /// The time of boot; the kernel half takes 0 for "never".
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
@@ -101,6 +108,7 @@ pub(crate) fn live(
         limits: settings.limits.clone(),
         arrivals: stream(seed, ARRIVALS_STREAM),
         changes: stream(seed, CHANGES_STREAM),
+        hints: stream(seed, ODDITIES_STREAM + 1),
         arrived: 0,
         changed: 0,
         left_out: 0,
@@ -118,6 +126,7 @@ pub(crate) fn live(
     }
     machine.pass_time();
     let races = race::end();
+    dump();
     with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
@@ -145,11 +154,27 @@ pub(crate) fn live(
     (outcome, state)
 }
 
+/// Somebody asks for a dump (SysRq-D), which reads everything and changes nothing.
+fn dump() {
+    let live: Vec<_> = with(|s| {
+        let live = s.live.iter();
+        live.map(|&task| s.tasks[task].fields.task).collect()
+    });
+    // SAFETY: the machine is there.
+    unsafe { ffi::model_dump() };
+    for task in live {
+        // SAFETY: the task is one of the machine's.
+        unsafe { ffi::model_dump_task(task) };
+    }
+}
+
 /// Makes the machine, without tasks.
 fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
     let groups = Groups::new(workload.groups);
-    // Quotas and weights of groups come before promises.
-    let makes_promises = workload.real_time.is_none() && workload.groups.most == 0;
+    let odd = oddities(workload, seed, settings);
+    // Quotas and weights of groups come before promises, and a task without a context has none.
+    let makes_promises =
+        workload.real_time.is_none() && workload.groups.most == 0 && odd.of.no_memory_of == 0;
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -160,8 +185,13 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
     // SAFETY: there is a place for each CPU.
     unsafe { ffi::model_tune_topology(workload.topology.as_ptr()) };
     let of = workload.boundaries;
+    let hints = if odd.of.hints_ns > 0 { HINTED } else { 0 };
     // SAFETY: takes plain values.
-    unsafe { ffi::model_tune_boundaries(of.kinds, of.unit, of.idle_ns, of.port) };
+    unsafe { ffi::model_tune_boundaries(of.kinds | hints, of.unit, of.idle_ns, of.port) };
+    let shard_of = |cpu| odd.of.shard_of(cpu, workload.cpus);
+    let shards: Vec<u8> = (0..workload.cpus).map(shard_of).collect();
+    // SAFETY: there is a shard for each CPU.
+    unsafe { loader_ffi::model_tune_shards(odd.of.shards, shards.as_ptr()) };
     let maps = maps();
     let keyed = maps.iter().filter(|info| info.kind != TASK_STORAGE);
     let of = |info: &MapInfo| (info.map as usize, Map::new(*info, workload.cpus));
@@ -197,8 +227,19 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         picture: Vec::new(),
         booted_at: BOOT_NS,
         reader: None,
+        odd,
         replay: None,
     });
+}
+
+/// What only some machines have: not those that replay a trace, nor those that compare weights.
+fn oddities(workload: &Workload, seed: u64, settings: &Settings) -> Odd {
+    let mut random = stream(seed, ODDITIES_STREAM);
+    let drawn = match settings.is_plain || workload.groups.is_steady {
+        true => Oddities::default(),
+        false => Oddities::draw(&mut random, workload.cpus),
+    };
+    Odd::new(settings.limits.apply_to_oddities(drawn), random)
 }
 
 fn idle_cpu() -> Cpu {
@@ -225,6 +266,7 @@ struct Machine {
     limits: Limits,
     arrivals: ChaCha8Rng,
     changes: ChaCha8Rng,
+    hints: ChaCha8Rng,
     /// Functions that have arrived, also those that are left out.
     arrived: u64,
     /// The same for changes of tasks.
@@ -269,6 +311,7 @@ impl Machine {
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
                 Event::Reader(_) => 11 << 32,
                 Event::Group(_) => 12 << 32,
+                Event::Hint => 14 << 32,
                 Event::Forked(number) => 13 << 32 | u64::from(number),
             };
             self.digest(at, number);
@@ -314,6 +357,7 @@ impl Machine {
             Event::Arrival => self.arrive(event),
             Event::Forked(number) => self.forked(number),
             Event::Change => self.change(event),
+            Event::Hint => self.hint(event),
             Event::RealTime => {
                 if let Some(kind) = self.workload.real_time {
                     higher::wakes(kind);
@@ -340,6 +384,19 @@ impl Machine {
                 self.check();
                 self.end_replay();
             }
+        }
+    }
+
+    /// The platform tells of requests, and will again.
+    fn hint(&mut self, event: Event) {
+        with(|s| {
+            let delay = exponential(&mut self.hints, s.odd.of.hints_ns);
+            s.after(delay, Event::Hint);
+        });
+        if loader::is_there() {
+            race::happens(event, None, || loader::nudged(Nudge::Hinted));
+        } else if let Some(cpu) = with(|s| oddities::idle_cpu(s)) {
+            race::happens(event, Some(cpu), move || oddities::apply_hints(cpu));
         }
     }
 

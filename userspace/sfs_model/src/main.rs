@@ -147,6 +147,7 @@ fn one(what: &What, timeline: bool) -> ExitCode {
         faults: what.faults(),
         limits: what.only.clone(),
         recorded: timeline,
+        is_plain: false,
     };
     let (seed, ms) = (what.seed, what.ms);
     let outcome = machine::run(seed, ms * 1_000_000, &settings);

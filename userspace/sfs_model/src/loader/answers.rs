@@ -15,6 +15,10 @@ pub fn look(s: &mut State) {
     let now = s.now;
     let loader = own(s);
     loader.is_asked = false;
+    // `HintListener`: hints are applied before anything else is looked at.
+    if std::mem::take(&mut loader.is_hinted) {
+        loader.steps.push_back(Step::Hints);
+    }
     if !loader.has_events() && loader.learn_in(now) != Some(0) {
         return;
     }

@@ -103,11 +103,18 @@ fn recount() {
                 "the kernel half counts {all:?}, and a recount gives {counted:?}"
             ));
         }
-        for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
+        // FILTER's number comes first. Its shards are counted by the kernel.
+        let first = if s.odd.of.shards > 1 { 2 } else { 1 };
+        for (number, &waiting) in all.waiting.iter().enumerate().skip(first) {
             let Some(dsq) = s.queues.get(&((number as u64) << 16)) else {
                 continue;
             };
-            let length = dsq.len() as i64;
+            // A task without a context is not counted.
+            let is_known = |task: &TaskId| s.tasks[*task].context.is_some();
+            let length = match s.odd.of.no_memory_of {
+                0 => dsq.len() as i64,
+                _ => dsq.iter().filter(is_known).count() as i64,
+            };
             if length > waiting {
                 let is_counted =
                     |task: &TaskId| counted_in.get(task).is_some_and(|of| of[number] > 0);

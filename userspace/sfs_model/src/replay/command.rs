@@ -89,6 +89,7 @@ impl ReplayArgs {
             expenses: self.costs.clone(),
             settings: Settings {
                 recorded: self.timeline,
+                is_plain: true,
                 ..Settings::default()
             },
         };
