@@ -50,7 +50,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate scale coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,14 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 simulate: setup ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
 	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_model
 	@userspace/target/release/sfs_model search
+
+scale: build ## what the kernel half costs on 4 to 512 CPUs, counted from its own code in the model: tables (docs/scale.md; userspace/target/release/sfs_model scale --help)
+	@mkdir -p out/scale
+	@set -e; cd userspace/target/release; to=$(CURDIR)/out/scale; \
+		./faasbench gen table1-artefact --invocations 200 --cpus 4 --scale 0.25 --load 0.8 --seed 1 -o $$to/table1.csv; \
+		./faasbench gen exponential --invocations 300 --cpus 4 --mean-ms 2 --load 0.9 --seed 1 -o $$to/short.csv; \
+		./faasbench gen exponential --invocations 300 --cpus 4 --mean-ms 2 --load 1.3 --seed 1 -o $$to/overload.csv; \
+		for trace in table1 short overload; do echo "## $$trace"; ./sfs_model scale $$to/$$trace.csv; done
 
 coverage: variants ## what seeds reach of the kernel half in the model, by file; SEEDS=300; WRITE=1 writes the table of docs/model.md
 	@$(VARIANTS) coverage

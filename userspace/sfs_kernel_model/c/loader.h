@@ -61,7 +61,7 @@ void model_tune_shards(u32 shards, const u8 *of_cpus)
 
 u64 model_nr_arrivals(void)
 {
-	return nr_arrivals;
+	return often.nr_arrivals;
 }
 
 /* Whether invocations begin at a boundary that takes an earlier time: that of the wake-up before

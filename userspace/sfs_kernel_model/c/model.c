@@ -54,6 +54,35 @@ const struct model_map *model_list_maps(u32 *count)
 	return model_maps;
 }
 
+/* --------------------------------------------------------------- cache lines */
+
+/* A variable or a map of the kernel half, in the types of src/lines.rs. */
+struct model_variable {
+	const char *name;
+	const void *place;
+	u64 size;
+};
+
+#define VARIABLE(v) { #v, (const void *)&(v), sizeof(v) }
+
+static struct model_variable model_variables[] = {
+	VARIABLE(slice_ns),          VARIABLE(mode),           VARIABLE(nr_cpu_ids),
+	VARIABLE(fair_vtime_now),    VARIABLE(nr_limited),     VARIABLE(groups_generation),
+	VARIABLE(often.nr_arrivals), VARIABLE(overload_since), VARIABLE(overload_told_at),
+	VARIABLE(fair_cpus),         VARIABLE(cpu_shards),     VARIABLE(often.sharing_clock),
+	VARIABLE(often.present),     VARIABLE(often.demand),   VARIABLE(often.waiting),
+	VARIABLE(running),           VARIABLE(cpu_ctxs),       VARIABLE(sandboxes),
+	VARIABLE(functions),         VARIABLE(groups),         VARIABLE(rank_tables),
+	VARIABLE(function_tables),   VARIABLE(stats),          VARIABLE(iat_map),
+	VARIABLE(task_ctxs),
+};
+
+const struct model_variable *model_list_variables(u32 *count)
+{
+	*count = sizeof(model_variables) / sizeof(model_variables[0]);
+	return model_variables;
+}
+
 /* ------------------------------------------------------------------- tunables */
 
 /* The loader asks the kernel for these; the values are those of Linux 6.18. */

@@ -15,6 +15,7 @@ pub mod groups;
 pub mod helpers;
 pub mod higher;
 pub mod life;
+pub mod lines;
 pub mod loader_ffi;
 pub mod map_helpers;
 pub mod oddities;

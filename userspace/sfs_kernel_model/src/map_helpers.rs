@@ -3,6 +3,7 @@
 
 use crate::ffi::TaskStruct;
 use crate::helpers::task_of;
+use crate::lines;
 use crate::oddities::lacks_memory;
 use crate::race;
 use crate::reader;
@@ -18,8 +19,13 @@ const ENOMEM: i64 = -12;
 #[no_mangle]
 unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
     race::point();
-    // SAFETY: the kernel half gives a key of this map.
-    with(|s| unsafe { s.maps[&(map as usize)].lookup(key, s.here) })
+    with(|s| {
+        let of = &s.maps[&(map as usize)];
+        // SAFETY: the kernel half gives a key of this map.
+        let value = unsafe { of.lookup(key, s.here) };
+        lines::name_value(map, value, of.value_size());
+        value
+    })
 }
 
 #[no_mangle]
@@ -91,7 +97,9 @@ extern "C" fn bpf_task_storage_get(
         if flags & CREATE != 0 && !lacks {
             return context.get_or_insert_with(|| Context::new(size)).place();
         }
-        context.as_ref().map_or(ptr::null_mut(), Context::place)
+        let place = context.as_ref().map_or(ptr::null_mut(), Context::place);
+        lines::name_value(map, place, size);
+        place
     })
 }
 

@@ -17,6 +17,7 @@ use sfs_kernel_model::group_moves;
 use sfs_kernel_model::groups::Groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::lines;
 use sfs_kernel_model::loader_ffi;
 use sfs_kernel_model::oddities::{self, Odd, Oddities};
 use sfs_kernel_model::promises::Promises;
@@ -67,6 +68,12 @@ pub struct Outcome {
     pub tasks: usize,
     /// What the loader has done, if there is one.
     pub loader: Option<String>,
+    /// Transfers of cache lines, if they were counted.
+    pub lines: Option<lines::Report>,
+    /// How often a CPU got a task.
+    pub switches: u64,
+    /// The machine's time, ns.
+    pub lasted_ns: u64,
     /// How often callbacks have interleaved; `None`: they do not on this machine.
     pub races: Option<Totals>,
     /// A digest of all that happened: the same seed has the same.
@@ -118,6 +125,9 @@ pub(crate) fn live(
         check_ns: CHECK_NS,
     };
     machine.load();
+    if settings.counts_lines {
+        lines::start(&machine.workload.topology);
+    }
     let mut races = stream(seed, RACES_STREAM);
     let drawn = settings.limits.apply_to_races(Races::draw(&mut races));
     // A replay is compared with a machine whose callbacks take no time.
@@ -126,6 +136,7 @@ pub(crate) fn live(
     }
     machine.pass_time();
     let races = race::end();
+    let lines = lines::end();
     dump();
     with(steady::compare);
     let state = remove().expect("the machine is there until here");
@@ -146,6 +157,9 @@ pub(crate) fn live(
         digest: machine.digest,
         loader: loader::summary(&state),
         races,
+        lines,
+        switches: state.cpus.iter().map(|cpu| cpu.turn).sum(),
+        lasted_ns: state.now - BOOT_NS,
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -232,12 +246,13 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
     });
 }
 
-/// What only some machines have: not those that replay a trace, nor those that compare weights.
+/// What only some machines have: not those that compare weights.
 fn oddities(workload: &Workload, seed: u64, settings: &Settings) -> Odd {
     let mut random = stream(seed, ODDITIES_STREAM);
-    let drawn = match settings.is_plain || workload.groups.is_steady {
-        true => Oddities::default(),
-        false => Oddities::draw(&mut random, workload.cpus),
+    let drawn = match settings.oddities {
+        Some(given) => given,
+        None if workload.groups.is_steady => Oddities::default(),
+        None => Oddities::draw(&mut random, workload.cpus),
     };
     Odd::new(settings.limits.apply_to_oddities(drawn), random)
 }

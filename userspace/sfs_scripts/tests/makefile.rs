@@ -27,6 +27,7 @@ const TARGETS: [&str; 27] = [
     "paper",
     "platforms",
     "simulate",
+    "scale",
     "coverage",
     "sanitize",
     "mutants",

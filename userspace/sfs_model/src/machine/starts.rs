@@ -10,6 +10,7 @@ use sfs_kernel_model::group_events;
 use sfs_kernel_model::groups::{GroupId, ROOT};
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::oddities::Oddities;
 use sfs_kernel_model::race;
 use sfs_kernel_model::sched::wake_up;
 use sfs_kernel_model::state::{with, CpuId, Event, Faults, Place, TaskId, FIRST_PID};
@@ -36,8 +37,10 @@ pub struct Settings {
     pub limits: Limits,
     /// The timeline is recorded.
     pub recorded: bool,
-    /// It has no oddities ([`sfs_kernel_model::oddities`]): a trace is replayed.
-    pub is_plain: bool,
+    /// It has these oddities; `None`: those that the seed draws.
+    pub oddities: Option<Oddities>,
+    /// Transfers of cache lines are counted.
+    pub counts_lines: bool,
 }
 
 /// Random numbers of one kind of a seed's events: without another kind they are the same.
