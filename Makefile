@@ -119,12 +119,7 @@ simulate: setup ## search in a model of the kernel for seeds that break the kern
 	@userspace/target/release/sfs_model search
 
 scale: build ## what the kernel half costs on 4 to 512 CPUs, counted from its own code in the model: tables (docs/scale.md; userspace/target/release/sfs_model scale --help)
-	@mkdir -p out/scale
-	@set -e; cd userspace/target/release; to=$(CURDIR)/out/scale; \
-		./faasbench gen table1-artefact --invocations 200 --cpus 4 --scale 0.25 --load 0.8 --seed 1 -o $$to/table1.csv; \
-		./faasbench gen exponential --invocations 300 --cpus 4 --mean-ms 2 --load 0.9 --seed 1 -o $$to/short.csv; \
-		./faasbench gen exponential --invocations 300 --cpus 4 --mean-ms 2 --load 1.3 --seed 1 -o $$to/overload.csv; \
-		for trace in table1 short overload; do echo "## $$trace"; ./sfs_model scale $$to/$$trace.csv; done
+	@$(LAB) scale
 
 coverage: variants ## what seeds reach of the kernel half in the model, by file; SEEDS=300; WRITE=1 writes the table of docs/model.md
 	@$(VARIANTS) coverage

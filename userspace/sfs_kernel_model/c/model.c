@@ -237,17 +237,22 @@ struct model_task {
 	unsigned long *cpus;
 };
 
-void *calloc(unsigned long, unsigned long);
+void *aligned_alloc(unsigned long, unsigned long);
 void free(void *);
+
+/* Bytes of a cache line: the kernel's cache of tasks is aligned to it. */
+#define LINE 64UL
 
 /* A task of a process of its own, which may run on all CPUs but isolated ones. NULL: there is no
  * memory. */
 struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 {
-	struct task_struct *p = calloc(1, sizeof(*p));
+	unsigned long size = (sizeof(struct task_struct) + LINE - 1) / LINE * LINE;
+	struct task_struct *p = aligned_alloc(LINE, size);
 
 	if (!p)
 		return NULL;
+	__builtin_memset(p, 0, sizeof(*p));
 	p->pid = pid;
 	p->tgid = pid;
 	p->group_leader = p;

@@ -9,7 +9,6 @@ pub mod change;
 pub mod ffi;
 pub mod group_events;
 pub mod group_ffi;
-pub mod group_load;
 pub mod group_moves;
 pub mod groups;
 pub mod helpers;
@@ -32,5 +31,6 @@ pub mod steady;
 pub mod task_work;
 pub mod tasks;
 pub mod timeline;
-pub mod topology;
 pub mod workload;
+
+pub use sfs_kernel_draws::{group_load, topology};

@@ -1,6 +1,7 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 mod checks;
+mod oddities;
 mod replays;
 mod starts;
 
@@ -19,10 +20,8 @@ use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
 use sfs_kernel_model::lines;
 use sfs_kernel_model::loader_ffi;
-use sfs_kernel_model::oddities::{self, Odd, Oddities};
 use sfs_kernel_model::promises::Promises;
 use sfs_kernel_model::race;
-use sfs_kernel_model::reader::Nudge;
 use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use sfs_kernel_model::state::Faults;
 use sfs_kernel_model::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
@@ -137,7 +136,7 @@ pub(crate) fn live(
     machine.pass_time();
     let races = race::end();
     let lines = lines::end();
-    dump();
+    oddities::dump();
     with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
@@ -168,24 +167,10 @@ pub(crate) fn live(
     (outcome, state)
 }
 
-/// Somebody asks for a dump (SysRq-D), which reads everything and changes nothing.
-fn dump() {
-    let live: Vec<_> = with(|s| {
-        let live = s.live.iter();
-        live.map(|&task| s.tasks[task].fields.task).collect()
-    });
-    // SAFETY: the machine is there.
-    unsafe { ffi::model_dump() };
-    for task in live {
-        // SAFETY: the task is one of the machine's.
-        unsafe { ffi::model_dump_task(task) };
-    }
-}
-
 /// Makes the machine, without tasks.
 fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
     let groups = Groups::new(workload.groups);
-    let odd = oddities(workload, seed, settings);
+    let odd = oddities::drawn(workload, seed, settings);
     // Quotas and weights of groups come before promises, and a task without a context has none.
     let makes_promises =
         workload.real_time.is_none() && workload.groups.most == 0 && odd.of.no_memory_of == 0;
@@ -244,17 +229,6 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         odd,
         replay: None,
     });
-}
-
-/// What only some machines have: not those that compare weights.
-fn oddities(workload: &Workload, seed: u64, settings: &Settings) -> Odd {
-    let mut random = stream(seed, ODDITIES_STREAM);
-    let drawn = match settings.oddities {
-        Some(given) => given,
-        None if workload.groups.is_steady => Oddities::default(),
-        None => Oddities::draw(&mut random, workload.cpus),
-    };
-    Odd::new(settings.limits.apply_to_oddities(drawn), random)
 }
 
 fn idle_cpu() -> Cpu {
@@ -399,19 +373,6 @@ impl Machine {
                 self.check();
                 self.end_replay();
             }
-        }
-    }
-
-    /// The platform tells of requests, and will again.
-    fn hint(&mut self, event: Event) {
-        with(|s| {
-            let delay = exponential(&mut self.hints, s.odd.of.hints_ns);
-            s.after(delay, Event::Hint);
-        });
-        if loader::is_there() {
-            race::happens(event, None, || loader::nudged(Nudge::Hinted));
-        } else if let Some(cpu) = with(|s| oddities::idle_cpu(s)) {
-            race::happens(event, Some(cpu), move || oddities::apply_hints(cpu));
         }
     }
 

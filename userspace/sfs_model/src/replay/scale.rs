@@ -14,9 +14,10 @@ use anyhow::{bail, ensure, Context, Result};
 use clap::Args;
 use faas_data::output::print;
 use faas_data::trace::{Invocation, Trace};
-use sfs_kernel_model::lines::{Report, Tally};
+use sfs_kernel_model::lines::Report;
 use sfs_kernel_model::oddities::Oddities;
 use sfs_kernel_model::topology::Place;
+use sfs_kernel_objects::lines::Tally;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -182,9 +183,7 @@ impl ScaleArgs {
         let switches = counted.switches.max(1) as f64;
         let mut all = Tally::default();
         for of in counted.structures.values() {
-            all.stores += of.stores;
-            all.near += of.near;
-            all.far += of.far;
+            all.add_all(of);
         }
         let seconds = counted.ns as f64 / 1e9;
         let rate = switches / seconds;
@@ -199,7 +198,7 @@ impl ScaleArgs {
             all.near as f64 / switches,
             all.far as f64 / switches,
             ns * rate / 1e7 / f64::from(cpus),
-            (of.near + of.far) as f64 / switches,
+            of.transfers() as f64 / switches,
             100.0 * self.ns(&of) / 1e9 / seconds,
         )
     }
@@ -207,10 +206,9 @@ impl ScaleArgs {
     /// The second table: the structures of the largest machine.
     fn structures(&self, policy: Policy, counted: &Counted) -> String {
         let switches = counted.switches.max(1) as f64;
-        let transfers = |of: &Tally| of.near + of.far;
-        let all: u64 = counted.structures.values().map(transfers).sum();
+        let all: u64 = counted.structures.values().map(Tally::transfers).sum();
         let mut sorted: Vec<(&String, &Tally)> = counted.structures.iter().collect();
-        sorted.sort_by_key(|(_, of)| std::cmp::Reverse(transfers(of)));
+        sorted.sort_by_key(|(_, of)| std::cmp::Reverse(of.transfers()));
         let cpus = self.cpus.last().copied().unwrap_or_default();
         let mut text = format!(
             "\n`{}`, {cpus} CPUs, in each switch:\n\n\
@@ -218,7 +216,7 @@ impl ScaleArgs {
             name(policy)
         );
         for (structure, of) in sorted {
-            if 100.0 * transfers(of) as f64 <= SMALL_PER_CENT * all as f64 {
+            if 100.0 * of.transfers() as f64 <= SMALL_PER_CENT * all as f64 {
                 continue;
             }
             let _ = writeln!(
@@ -300,11 +298,7 @@ fn kinds(structures: &BTreeMap<String, Tally>) -> BTreeMap<String, Tally> {
         } else {
             format!("{kind} of a CPU")
         };
-        let sum = kinds.entry(kind).or_default();
-        sum.accesses += of.accesses;
-        sum.stores += of.stores;
-        sum.near += of.near;
-        sum.far += of.far;
+        kinds.entry(kind).or_default().add_all(of);
     }
     kinds
 }
