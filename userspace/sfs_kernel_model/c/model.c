@@ -350,6 +350,28 @@ void model_counts_in_all(struct model_counts *counts)
 		counts->waiting[i] = often.waiting[i] - ((often.unknown >> i) & 1);
 }
 
+/* The credit of an invocation, in the types of src/ffi.rs. */
+struct model_credit {
+	u64 used_ns;
+	u64 credit_ns;
+	u32 number;
+	bool has_credit;
+};
+
+bool model_credit_of(struct task_struct *p, struct model_credit *credit)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid || tctx->own.nr_threads != 1 ||
+	    tctx->own.state == INV_NONE)
+		return false;
+	credit->used_ns = tctx->own.used_ns;
+	credit->credit_ns = tctx->own.credit_ns;
+	credit->number = tctx->own.seq;
+	credit->has_credit = tctx->own.state == INV_CREDIT || tctx->own.state == INV_GRACE;
+	return true;
+}
+
 /* ------------------------------------------------------------- plain helpers */
 
 int LINUX_KERNEL_VERSION = KERNEL_VERSION(6, 18, 15);

@@ -62,6 +62,20 @@ pub struct Counts {
     pub waiting: [i64; COUNTED_QUEUES],
 }
 
+/// The credit of an invocation; times in ns; `struct model_credit`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// CPU time that it was charged for.
+    pub used_ns: u64,
+    /// CPU time at which its credit is over.
+    pub credit_ns: u64,
+    /// Its number within the unit.
+    pub number: u32,
+    /// It has credit.
+    pub has_credit: bool,
+}
+
 extern "C" {
     /// The maps of the kernel half: a table of `count` entries that lives forever.
     pub fn model_list_maps(count: *mut u32) -> *const MapInfo;
@@ -117,6 +131,9 @@ extern "C" {
     pub fn model_cpu_release(cpu: i32);
     /// ops.cpu_acquire().
     pub fn model_cpu_acquire(cpu: i32);
+    /// The credit of the task's invocation. Returns false if it has none of its own: there is none
+    /// yet, or it shares it.
+    pub fn model_credit_of(task: *mut TaskStruct, credit: *mut Credit) -> bool;
     /// How often a task is counted.
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
     /// What is counted in all.

@@ -1,6 +1,7 @@
 //! The invariants that hold on every machine.
 
 use super::{Machine, LONGEST_WAIT_NS};
+use crate::credit_checks;
 use crate::group_checks;
 use crate::loader;
 use sfs_kernel_model::ffi::{self, Counts};
@@ -14,6 +15,7 @@ impl Machine {
     /// The invariants.
     pub(super) fn check(&self) {
         recount();
+        credit_checks::check();
         group_checks::check(self.workload.tick_ns);
         loader::checks::check(self.workload.tick_ns);
         with(|s| {
