@@ -153,6 +153,7 @@ volatile u32 mode = SFS_MODE_FILTER; /* enum sfs_mode; by switch_mode() */
 volatile u32 sandbox_generation = 1; /* counts changes of `sandboxes` */
 
 volatile u32 default_table = SFS_NO_TABLE; /* for functions without a rank table */
+volatile u32 completion_batch = 1;         /* so many unread completions wake up the loader */
 
 /* Words that many CPUs often write, atomically. Each has its own cache line, because nearly
  * every callback reads the words above. */

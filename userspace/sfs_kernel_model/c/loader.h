@@ -81,6 +81,11 @@ void model_set_default_table(u32 table)
 	default_table = table;
 }
 
+void model_set_completion_batch(u32 batch)
+{
+	completion_batch = batch;
+}
+
 /* What both halves share, and what follows from it; in the types of src/loader_ffi.rs. */
 struct model_words {
 	u32 mode;

@@ -167,6 +167,8 @@ extern "C" {
     pub fn model_dismiss_overload();
     /// Sets the rank table of functions without one of their own.
     pub fn model_set_default_table(table: u32);
+    /// Sets the number of unread completions that wakes the loader up.
+    pub fn model_set_completion_batch(batch: u32);
     /// Reads what both halves share.
     pub fn model_read_words(words: *mut Words);
     /// Tasks that a CPU has moved from FILTER to FAIR, from its statistics.

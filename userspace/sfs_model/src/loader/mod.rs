@@ -166,7 +166,7 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
             rings: RINGS.map(Ring::new),
             listed: [false; 2],
             controller,
-            learning: plan.learns.map(Learning::new),
+            learning: plan.learns.map(|learns| Learning::new(learns, s.now)),
             steps: VecDeque::new(),
             sleep: Sleep::Poll,
             sleeps: 0,
@@ -184,11 +184,12 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
             plan,
         };
         loader.set_slice(s.now, told.slice_ns);
-        // `Control::start()` hands over a restored state before it attaches.
-        if loader.learning.is_some() {
-            loader.steps.push_back(Step::Learn(Vec::new()));
-        }
+        let learns = loader.learning.is_some();
         s.reader = Some(Box::new(loader));
+        // `Control::start()` hands over the first tables before it attaches.
+        if learns {
+            answers::learn(s, &[]);
+        }
     });
 }
 
@@ -377,7 +378,7 @@ impl Loader {
     fn learn_in(&self, now: u64) -> Option<u64> {
         let learning = self.learning.as_ref()?;
         let left = (self.taken_at + defaults::LEARN_AFTER.as_nanos() as u64).saturating_sub(now);
-        Some(if learning.has_more() { 0 } else { left })
+        Some(learning.due_in(now).map_or(left, |due| due.min(left)))
     }
 
     /// `KernelHalf::set_slice()`.
