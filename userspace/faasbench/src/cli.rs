@@ -75,6 +75,19 @@ enum Command {
     /// Writes DIR/summary.json (the list of summaries, in the given order) and
     /// DIR/report.html (one file without external resources).
     Report(ReportArgs),
+    /// Compare schedulers over several seeds: prints a table of ratios
+    ///
+    /// Each row is compared with the first, seed by seed: geometric mean of the ratios, 95 %
+    /// interval, smallest and largest seed, and a probability that is corrected for the
+    /// number of rows. Writes seeds.md, seeds.csv and runs.csv beside the list, which
+    /// `make bench SEEDS=20` makes. See docs/statistics.md.
+    Seeds(SeedsArgs),
+}
+
+#[derive(Debug, Args)]
+struct SeedsArgs {
+    /// The list of the runs: OUT/series.json of `make bench SEEDS=20`
+    list: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -230,6 +243,7 @@ impl Cli {
             Command::Run(args) => return finish(&args.read()?.execute()?),
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
+            Command::Seeds(args) => faas_seeds::report(&args.list)?,
             Command::Report(args) => {
                 faas_report::write(&faas_report::Request {
                     summaries: &args.summaries,

@@ -1,11 +1,16 @@
 //! The command line of `bench`.
 
 use super::rows::{check_variables, known};
+use super::series::{Seeds, Series};
 use super::settings::{self, Accel, Row, Sandbox, Settings, Size, Source, Workload};
 use anyhow::Result;
 use clap::{value_parser, Args};
+use sfs_jobs::failure::refuse;
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// The seed by default.
+const SEED: &str = "5";
 
 /// The options, each of which may also be given as an environment variable.
 #[derive(Debug, Args)]
@@ -38,9 +43,12 @@ pub struct BenchArgs {
     /// Mean service time in ms that the sample is to have, instead of --scale
     #[arg(long, env = "MEAN_MS", value_name = "MS")]
     mean_ms: Option<String>,
-    /// Seed of the workload
-    #[arg(long, env = "SEED", value_name = "SEED", default_value = "5")]
-    seed: String,
+    /// Seed of the workload [default: 5]
+    #[arg(long, env = "SEED", value_name = "SEED")]
+    seed: Option<String>,
+    /// Several seeds, each with all rows: 20 for 1 to 20, or 21-40
+    #[arg(long, env = "SEEDS", value_name = "SEEDS", long_help = SEEDS_HELP)]
+    seeds: Option<Seeds>,
     /// More options of the workload, separated by spaces, as "--arrivals bursty --io-share 0.75"
     #[arg(
         long,
@@ -113,17 +121,58 @@ const AFTER: &str = r#"Settings of one row, in the environment. What is neither 
   PROGRAM_<row>  another program for that row, as PROGRAM_scx_sfs_old=/tmp/scx_sfs for scx_sfs+old
   FILES_<row>    files for that row's guest, HOST:/GUEST separated by spaces; and what the scheduler writes to /out/<row>.state is kept in OUT. So one run can start with what another has learned (docs/policy.md)
 
+With SEEDS the same holds for each seed: nothing that is measured is lost. `faasbench seeds OUT/series.json` prints the table again, also of an unfinished series.
+
 The same command again runs only the rows that have no result yet: those that an interrupted run has left, those whose VM was lost, those whose program, options, kernel or benchmark have changed since. With another trace or another number of CPUs the folder starts afresh.
 
 Exit status: 0; 2 bad usage; 3 a scheduler did not load, did not stay or took its machine with it (its row says so); 130 interrupted."#;
 
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// One trace.
+    One(Settings),
+    /// Several.
+    Series(Series),
+}
+
+/// The help on `--seeds`.
+const SEEDS_HELP: &str = "\
+Several seeds, each with all rows: 20 for the seeds 1 to 20, or 21-40
+
+The other rows are compared with the first, seed by seed: geometric means of the ratios, with \
+intervals, corrected for their number (docs/statistics.md). Each seed has a folder in OUT; the \
+tables are seeds.md and seeds.csv in OUT.";
+
 impl BenchArgs {
+    /// What is to be compared. `setting` has the settings of single rows, by the name of the
+    /// environment variable.
+    ///
+    /// # Errors
+    /// If two rows would have the same variable, or settings contradict each other.
+    pub fn plan(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Plan> {
+        let Some(seeds) = self.seeds.clone() else {
+            return Ok(Plan::One(self.settings(setting)?));
+        };
+        if self.seed.is_some() {
+            refuse!("SEED is one seed, and SEEDS are several; set one of them");
+        }
+        if self.trace.is_some() {
+            refuse!("a TRACE has no seeds; set a WORKLOAD with SEEDS");
+        }
+        let settings = self.settings(setting)?;
+        if settings.rows.len() < 2 {
+            refuse!("SEEDS compares rows with the first; SCHEDULERS names only one");
+        }
+        Ok(Plan::Series(Series { settings, seeds }))
+    }
+
     /// The settings. `setting` has those of single rows, by the name of the environment
     /// variable.
     ///
     /// # Errors
     /// If two rows would have the same variable.
-    pub fn settings(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Settings> {
+    fn settings(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Settings> {
         let names = self.schedulers.split_whitespace();
         let rows: Vec<Row> = names
             .map(|name| Row::with_settings(name, &setting))
@@ -136,7 +185,7 @@ impl BenchArgs {
                 invocations: self.invocations,
                 load: self.load,
                 size: self.mean_ms.map_or(Size::Scale(self.scale), Size::MeanMs),
-                seed: self.seed,
+                seed: self.seed.unwrap_or_else(|| SEED.to_string()),
                 options: self.workload_args,
             }),
         };

@@ -4,13 +4,14 @@
 //! [`run`] does what [`Settings`] say: it makes the trace, runs the rows that have no
 //! result yet, and has `faasbench report` print the table. What a row is, [`rows`] says;
 //! what decides whether a result still counts, [`manifest`]; how the results are kept,
-//! [`folder`].
+//! [`folder`]. A [`series`] does so for several seeds.
 
 pub mod args;
 pub mod folder;
 pub mod manifest;
 pub mod rows;
 mod runner;
+pub mod series;
 pub mod settings;
 
 pub use settings::{Row, Settings, Source, Workload};
@@ -27,7 +28,7 @@ use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Exit status: a scheduler did not load, did not stay or took its machine with it.
 pub const TROUBLED: u8 = 3;
@@ -60,6 +61,26 @@ impl Outcome {
 /// that is full. [`Failure::Interrupted`] if a signal came: finished rows are kept then, and
 /// the same call does the others.
 pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Outcome> {
+    let progress = Progress::new("bench");
+    let (folder, troubles) = measure(tree, settings, interrupt, &progress)?;
+    let reported = report(tree, settings, &folder, Table::Printed);
+    interrupt.check()?;
+    reported?;
+    let out = folder.out().display();
+    progress.say(&format!(
+        "results are in {out}: summary.json, report.html, and a .csv for each row"
+    ));
+    Ok(conclude(settings.rows.len(), troubles, &progress))
+}
+
+/// Measures what is missing of `settings`. Returns the folder, still locked, and the rows
+/// that are no clean measurement, each with the reason.
+fn measure(
+    tree: &Tree,
+    settings: &Settings,
+    interrupt: &Interrupt,
+    progress: &Progress,
+) -> Result<(Folder, Vec<String>)> {
     let servers = check(tree, settings)?;
     let folder = Folder::open(tree, &settings.out)?;
     let trace = trace(tree, settings);
@@ -70,7 +91,6 @@ pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Ou
         true => String::new(),
         false => manifest::machine(tree, settings)?,
     };
-    let progress = Progress::new("bench");
     let common = manifest::common(tree, &trace, settings.cpus)?;
     if let Some(changed) = folder.keep_common(&common, settings.fresh)? {
         let out = folder.out().display();
@@ -78,17 +98,10 @@ pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Ou
             "{out} has results of other settings ({changed}): starting afresh"
         ));
     }
-    let mut runner = Runner::new(tree, settings, &trace, &machine, &folder, &progress);
+    let mut runner = Runner::new(tree, settings, &trace, &machine, &folder, progress);
     runner.run(&servers, interrupt)?;
     let troubles = runner.into_troubles();
-    let reported = report(tree, settings, &folder);
-    interrupt.check()?;
-    reported?;
-    let out = folder.out().display();
-    progress.say(&format!(
-        "results are in {out}: summary.json, report.html, and a .csv for each row"
-    ));
-    Ok(conclude(settings.rows.len(), troubles, &progress))
+    Ok((folder, troubles))
 }
 
 /// Finds what serves each row, and refuses settings that cannot be.
@@ -156,12 +169,23 @@ fn succeed(name: &str, command: &mut Command) -> Result<()> {
     }
 }
 
+/// What becomes of the table of one trace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Printed,
+    /// Only the page is written.
+    Hidden,
+}
+
 /// Prints the table, and writes the page.
-fn report(tree: &Tree, settings: &Settings, folder: &Folder) -> Result<()> {
+fn report(tree: &Tree, settings: &Settings, folder: &Folder, table: Table) -> Result<()> {
     let summaries = settings.rows.iter();
     let summaries = summaries.map(|row| folder.result(&row.name, "json"));
     let mut command = job::call(tree, tree.program("faasbench"));
     command.args([Path::new("report"), Path::new("--out"), folder.out()]);
+    if table == Table::Hidden {
+        command.stdout(Stdio::null());
+    }
     succeed("faasbench report", command.args(summaries))
 }
 
