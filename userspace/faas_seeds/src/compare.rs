@@ -1,7 +1,7 @@
 //! The rows of the report.
 
 use crate::estimate::{holm, Estimate, Observation, LEVEL};
-use crate::figure::Figure;
+use crate::figure::{Figure, Part};
 use crate::list::Series;
 use crate::runs::Run;
 
@@ -14,6 +14,8 @@ pub struct Row {
     pub name: String,
     /// Whether it is from a simulation.
     pub simulated: bool,
+    /// The invocations that count.
+    pub part: Part,
     /// The figure.
     pub figure: Figure,
     /// Number of seeds that there should be.
@@ -24,8 +26,8 @@ pub struct Row {
     /// The probability of the test, corrected for all rows of the report.
     pub corrected: Option<f64>,
     /// Whether 1 is outside of the interval after the correction, every seed has the
-    /// figure, nothing speaks against a run of either scheduler, and both are live or both
-    /// simulated.
+    /// figure, nothing but late arrivals speaks against a run of either scheduler, and both
+    /// are live or both simulated.
     pub stands_out: bool,
 }
 
@@ -38,6 +40,8 @@ pub struct Note {
     pub name: String,
     /// As `ejected in seed 3; invocations failed in seed 7 (4)`.
     pub text: String,
+    /// Whether rows with it can still stand out.
+    pub is_mild: bool,
 }
 
 /// The comparison of a series.
@@ -47,7 +51,15 @@ pub struct Comparison {
     pub base: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The rows: by load, steady ones first, scheduler and figure.
+    /// By how much arrivals are moved, if the seeds are copies of one trace.
+    pub jitter: Option<String>,
+    /// The smallest and the largest share of the invocations that is short by the gap, 0 to
+    /// 1, if a trace has one.
+    pub gap: Option<(f64, f64)>,
+    /// The same of those that are not demoted, if a scheduler logs S.
+    pub kept: Option<(f64, f64)>,
+    /// The rows: by load, steady ones first, part, scheduler and figure. Those that no run
+    /// has are left out.
     pub rows: Vec<Row>,
     /// What speaks against runs, the first scheduler's included.
     pub notes: Vec<Note>,
@@ -60,29 +72,67 @@ impl Comparison {
         let mut seeds: Vec<u64> = runs.iter().map(|run| run.seed).collect();
         seeds.sort_unstable();
         seeds.dedup();
+        let mut parts: Vec<Part> = Vec::new();
+        let values = runs.iter().flat_map(|run| &run.figures);
+        values.for_each(|value| match parts.contains(&value.part) {
+            true => {}
+            false => parts.push(value.part),
+        });
         let (mut rows, mut notes) = (Vec::new(), Vec::new());
         for load in series.loads() {
             let of = |name: &str| of_row(runs, load, name);
             notes.extend(series.rows.iter().filter_map(|name| note(&of(name))));
-            for name in &series.rows[1..] {
+            for (part, name) in pairs(&parts, &series.rows[1..]) {
                 let (base, own) = (of(base), of(name));
-                rows.extend(Figure::ALL.map(|figure| row(&base, &own, figure)));
+                let known = known(runs, load, part);
+                rows.extend(known.map(|figure| row(&base, &own, part, figure)));
             }
         }
         correct(&mut rows);
         for row in &mut rows {
             let suspect = |note: &Note| {
-                note.load == row.load && (note.name == row.name || note.name == *base)
+                let is_of_it = note.name == row.name || note.name == *base;
+                !note.is_mild && is_of_it && note.load == row.load
             };
             row.stands_out &= !notes.iter().any(suspect);
         }
         Self {
             base: base.clone(),
             seeds,
+            jitter: series.jitter.clone(),
+            gap: range(runs.iter().filter_map(|run| run.gap)),
+            kept: range(runs.iter().filter_map(|run| run.kept)),
             rows,
             notes,
         }
     }
+}
+
+/// Each part with each name.
+fn pairs<'a>(parts: &'a [Part], names: &'a [String]) -> impl Iterator<Item = (Part, &'a String)> {
+    let of_part = |part: &'a Part| names.iter().map(|name| (*part, name));
+    parts.iter().flat_map(of_part)
+}
+
+/// The figures that any run has at this load.
+fn known<'a>(
+    runs: &'a [Run],
+    load: Option<&'a str>,
+    part: Part,
+) -> impl Iterator<Item = Figure> + 'a {
+    let has = move |figure: &Figure| {
+        let mut at_load = runs.iter().filter(|run| run.load.as_deref() == load);
+        at_load.any(|run| run.figure(part, *figure).is_some())
+    };
+    Figure::ALL.into_iter().filter(has)
+}
+
+/// The smallest and the largest.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let both = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    let mut values = values;
+    let first = values.next()?;
+    Some(values.fold((first, first), both))
 }
 
 /// The runs of one row at one load, in the order of the repetitions.
@@ -93,11 +143,11 @@ fn of_row<'a>(runs: &'a [Run], load: Option<&str>, name: &str) -> Vec<&'a Run> {
 }
 
 /// One row; whether it stands out is known after the correction.
-fn row(base: &[&Run], own: &[&Run], figure: Figure) -> Row {
+fn row(base: &[&Run], own: &[&Run], part: Part, figure: Figure) -> Row {
     let pairs = own.iter().zip(base);
     let observed: Vec<Observation> = pairs
         .filter_map(|(own, base)| {
-            let (own_value, base_value) = (own.figure(figure)?, base.figure(figure)?);
+            let (own_value, base_value) = (own.figure(part, figure)?, base.figure(part, figure)?);
             Some(Observation {
                 seed: own.seed,
                 ratio: own_value / base_value,
@@ -109,6 +159,7 @@ fn row(base: &[&Run], own: &[&Run], figure: Figure) -> Row {
         load: own[0].load.clone(),
         name: own[0].row.clone(),
         simulated: simulated(own),
+        part,
         figure,
         planned: own.len(),
         estimate: Estimate::of(&observed),
@@ -148,10 +199,12 @@ fn note(runs: &[&Run]) -> Option<Note> {
         format!("{what} in seed{plural} {}", seeds.join(", "))
     };
     let texts: Vec<String> = kinds.iter().map(of_kind).collect();
+    let mut troubles = runs.iter().flat_map(|run| &run.troubles);
     (!texts.is_empty()).then(|| Note {
         load: runs[0].load.clone(),
         name: runs[0].row.clone(),
         text: texts.join("; "),
+        is_mild: troubles.all(|trouble| trouble.is_mild),
     })
 }
 
@@ -171,7 +224,7 @@ mod tests {
         }
         put(&folder);
         let series = folder.series();
-        Comparison::new(&series, &runs::read(&series, folder.path()).unwrap())
+        Comparison::new(&series, &runs::read(&series, folder.path(), None).unwrap())
     }
 
     fn standing_out(comparison: &Comparison) -> usize {
@@ -181,16 +234,19 @@ mod tests {
     #[test]
     fn a_clear_difference_stands_out() {
         let clear = compare(|_| ());
-        assert_eq!((clear.rows.len(), standing_out(&clear)), (6, 6));
+        assert_eq!((clear.rows.len(), standing_out(&clear)), (8, 8));
         assert_eq!((clear.base.as_str(), clear.notes.len()), ("a", 0));
         let estimate = clear.rows[0].estimate.unwrap();
         assert!((estimate.ratio - (0.5 * 0.55f64).sqrt()).abs() < 1e-9);
-        assert_eq!((estimate.smallest.seed, estimate.largest.seed), (2, 1));
-        // Six equal rows: each is corrected for all six.
+        assert_eq!(
+            (estimate.smallest.seed % 2, estimate.largest.seed % 2),
+            (0, 1)
+        );
+        // Equal rows: each is corrected for all eight.
         let p = estimate.test.unwrap().p;
-        let corrected = clear.rows[5].corrected.unwrap();
+        let corrected = clear.rows[7].corrected.unwrap();
         assert!(
-            (corrected / (6.0 * p) - 1.0).abs() < 1e-6,
+            (corrected / (8.0 * p) - 1.0).abs() < 1e-6,
             "{corrected} of {p}"
         );
     }
@@ -233,6 +289,19 @@ mod tests {
     }
 
     #[test]
+    fn late_arrivals_are_shown_and_a_row_can_still_stand_out() {
+        let late = compare(|folder| {
+            let late = Made {
+                is_late: true,
+                ..Made::times(10)
+            };
+            folder.put(4, "b", late);
+        });
+        assert_eq!(standing_out(&late), 8);
+        assert_eq!(late.notes[0].text, "arrivals late in seed 4");
+    }
+
+    #[test]
     fn a_figure_that_a_seed_lacks_does_not_stand_out() {
         // The longest two fail, so nothing is long.
         let lacking = compare(|folder| {
@@ -262,5 +331,27 @@ mod tests {
             none.notes[0].text,
             "lost with its machine in seeds 1, 2, 3, 4, 5, 6"
         );
+    }
+
+    #[test]
+    fn each_load_has_its_pairs_and_all_rows_are_one_family() {
+        let folder = Folder::new(&["a", "b"], &[1, 2, 3, 4]);
+        let mut series = folder.series();
+        for (seed, load) in [(1, "1.2"), (2, "1.2"), (3, "0.5"), (4, "0.5")] {
+            folder.put(seed, "a", Made::times(20));
+            folder.put(seed, "b", Made::times(9 + seed));
+            series.repetitions[seed as usize - 1].load = Some(load.into());
+        }
+        let runs = runs::read(&series, folder.path(), Some(10)).unwrap();
+        let both = Comparison::new(&series, &runs);
+        // The only long one is the last, which is left out with the first.
+        assert_eq!((both.rows.len(), both.rows[0].planned), (2 * (8 + 7), 2));
+        let at = |row: &Row| (row.load.clone().unwrap(), row.part);
+        assert_eq!(at(&both.rows[0]), ("0.5".to_string(), Part::All));
+        assert_eq!(at(&both.rows[8]), ("0.5".to_string(), Part::Middle(10)));
+        assert_eq!(at(&both.rows[15]), ("1.2".to_string(), Part::All));
+        let estimate = both.rows[0].estimate.unwrap();
+        assert_eq!((estimate.smallest.seed, estimate.largest.seed), (3, 4));
+        assert_eq!((both.gap, both.kept), (Some((0.5, 0.5)), None));
     }
 }

@@ -1,5 +1,6 @@
 //! The figures of one run.
 
+use crate::split::Splits;
 use faas_data::measure::Measure;
 use faas_data::stats::{mean, nearest_rank, sorted};
 
@@ -18,17 +19,59 @@ pub enum Figure {
     Short,
     /// Mean turnaround of the other 17 %, in milliseconds.
     Long,
+    /// Mean turnaround of those up to the gap of the distribution, in milliseconds.
+    UpToGap,
+    /// Mean turnaround of those beyond the gap, in milliseconds.
+    BeyondGap,
+    /// Mean turnaround of those that need at most S, in milliseconds.
+    Kept,
+    /// Mean turnaround of those that need more, in milliseconds.
+    Demoted,
+}
+
+/// Which invocations count, by their place in the order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All.
+    All,
+    /// Without the first and the last ones, which arrive at an emptier machine or leave
+    /// one: this share in per cent is left out at each end (1 to 49).
+    Middle(u8),
+}
+
+impl Part {
+    /// Its name in the report.
+    pub fn name(self) -> String {
+        match self {
+            Self::All => "all".to_string(),
+            Self::Middle(percent) => format!("middle {} %", 100 - 2 * u32::from(percent)),
+        }
+    }
+
+    /// Those of the completed invocations that count; the trace has `count`.
+    pub fn of(self, done: &[Measure], count: usize) -> Vec<Measure> {
+        let left_out = match self {
+            Self::All => 0,
+            Self::Middle(percent) => count * usize::from(percent) / 100,
+        };
+        let counts = |one: &&Measure| left_out <= one.id && one.id < count - left_out;
+        done.iter().filter(counts).copied().collect()
+    }
 }
 
 impl Figure {
     /// All, in the order of the report.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 10] = [
         Self::Turnaround,
         Self::Slowdown,
         Self::TurnaroundP99,
         Self::SlowdownP99,
         Self::Short,
         Self::Long,
+        Self::UpToGap,
+        Self::BeyondGap,
+        Self::Kept,
+        Self::Demoted,
     ];
 
     /// Its name in the report.
@@ -40,19 +83,27 @@ impl Figure {
             Self::SlowdownP99 => "p99 slowdown",
             Self::Short => "short, mean",
             Self::Long => "long, mean",
+            Self::UpToGap => "short by gap",
+            Self::BeyondGap => "long by gap",
+            Self::Kept => "not demoted",
+            Self::Demoted => "demoted",
         }
     }
 
-    /// Of the completed invocations of a run. `None` if none counts. `short` says of each
-    /// invocation of the trace whether it is short.
-    pub fn of(self, done: &[Measure], short: &[bool]) -> Option<f64> {
+    /// Of the completed invocations of a run. `None` if none counts, or the trace has no
+    /// such split.
+    pub fn of(self, done: &[Measure], splits: &Splits) -> Option<f64> {
         match self {
             Self::Turnaround => mean_turnaround(done, |_| true),
             Self::Slowdown => mean(&slowdowns(done)),
             Self::TurnaroundP99 => p99(done.iter().map(Measure::turnaround_ms).collect()),
             Self::SlowdownP99 => p99(slowdowns(done)),
-            Self::Short => mean_turnaround(done, |id| short[id]),
-            Self::Long => mean_turnaround(done, |id| !short[id]),
+            Self::Short => of_half(done, Some(&splits.share), true),
+            Self::Long => of_half(done, Some(&splits.share), false),
+            Self::UpToGap => of_half(done, splits.gap.as_ref(), true),
+            Self::BeyondGap => of_half(done, splits.gap.as_ref(), false),
+            Self::Kept => of_half(done, splits.kept.as_ref(), true),
+            Self::Demoted => of_half(done, splits.kept.as_ref(), false),
         }
     }
 }
@@ -61,6 +112,12 @@ impl Figure {
 fn mean_turnaround(done: &[Measure], counts: impl Fn(usize) -> bool) -> Option<f64> {
     let those = done.iter().filter(|one| counts(one.id));
     mean(&those.map(Measure::turnaround_ms).collect::<Vec<_>>())
+}
+
+/// The mean turnaround of the short ones, or of the long ones.
+fn of_half(done: &[Measure], short: Option<&Vec<bool>>, which: bool) -> Option<f64> {
+    let short = short?;
+    mean_turnaround(done, |id| short[id] == which)
 }
 
 fn slowdowns(done: &[Measure]) -> Vec<f64> {
@@ -86,16 +143,41 @@ mod tests {
         (0..count).map(measure).collect()
     }
 
+    fn splits(short: Vec<bool>) -> Splits {
+        Splits {
+            gap: Some(short.iter().map(|short| !short).collect()),
+            share: short,
+            kept: None,
+        }
+    }
+
     #[test]
     fn figures_by_hand() {
         let mut short = vec![true; 200];
         short[199] = false;
-        let found = Figure::ALL.map(|figure| figure.of(&done(200), &short));
-        let want = [100.5, 50.25, 198.0, 99.0, 100.0, 200.0];
-        assert_eq!(found, want.map(Some));
-        assert!(Figure::ALL
-            .iter()
-            .all(|figure| figure.of(&[], &short).is_none()));
-        assert_eq!(Figure::Long.of(&done(199), &short), None);
+        let splits = splits(short);
+        let found = Figure::ALL.map(|figure| figure.of(&done(200), &splits));
+        let want = [100.5, 50.25, 198.0, 99.0, 100.0, 200.0, 200.0, 100.0];
+        assert_eq!(found[..8], want.map(Some));
+        assert_eq!(found[8..], [None, None]);
+        let none = |figure: &Figure| figure.of(&[], &splits).is_none();
+        assert!(Figure::ALL.iter().all(none));
+        assert_eq!(Figure::Long.of(&done(199), &splits), None);
+    }
+
+    #[test]
+    fn both_ends_are_left_out_by_arrival() {
+        let ids = |part: Part, count| {
+            let kept = part.of(&done(count), count);
+            (kept[0].id, kept[kept.len() - 1].id, kept.len())
+        };
+        assert_eq!(ids(Part::All, 20), (0, 19, 20));
+        assert_eq!(ids(Part::Middle(10), 20), (2, 17, 16));
+        // Rounded down: nobody is left out of nine.
+        assert_eq!(ids(Part::Middle(10), 9), (0, 8, 9));
+        assert_eq!(ids(Part::Middle(49), 100), (49, 50, 2));
+        // What has failed is left out by its place as well.
+        assert_eq!(Part::Middle(10).of(&done(20)[3..], 20).len(), 15);
+        assert_eq!(Part::Middle(10).name(), "middle 80 %");
     }
 }

@@ -19,6 +19,10 @@ pub struct Series {
     pub schema: String,
     /// The names of the rows. The others are compared with the first.
     pub rows: Vec<String>,
+    /// By how much arrivals are moved at most, as `50us`, if the repetitions are copies of
+    /// one trace; their seeds are those of the moves then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
     /// The repetitions, at least one.
     pub repetitions: Vec<Repetition>,
 }
@@ -41,6 +45,7 @@ impl Series {
         Self {
             schema: SCHEMA.to_string(),
             rows,
+            jitter: None,
             repetitions,
         }
     }

@@ -6,11 +6,13 @@
 //!
 //! Both are troubles, and the report shows every trouble.
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Part};
 use crate::list::{Repetition, Series};
+use crate::split::Splits;
 use anyhow::{bail, Result};
-use faas_data::measure::{shortest, Measure};
+use faas_data::measure::Measure;
 use faas_data::result;
+use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, Status, Summary};
 use faas_data::trace::Trace;
 use std::collections::HashMap;
@@ -36,7 +38,22 @@ pub struct Run {
     /// What speaks against it.
     pub troubles: Vec<Trouble>,
     /// Its figures.
-    pub figures: Vec<(Figure, f64)>,
+    pub figures: Vec<Value>,
+    /// The share of all invocations that is short by the gap, 0 to 1, if there is a gap.
+    pub gap: Option<f64>,
+    /// The share that is not demoted, 0 to 1, if a scheduler of its seed logs S.
+    pub kept: Option<f64>,
+}
+
+/// One figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Value {
+    /// The invocations that count.
+    pub part: Part,
+    /// The figure.
+    pub figure: Figure,
+    /// Its value.
+    pub value: f64,
 }
 
 /// What speaks against a run.
@@ -46,6 +63,8 @@ pub struct Trouble {
     pub what: String,
     /// How often, if that can be told.
     pub count: Option<usize>,
+    /// Whether a row with it can still stand out.
+    pub is_mild: bool,
 }
 
 impl Trouble {
@@ -53,23 +72,26 @@ impl Trouble {
         Self {
             what: what.into(),
             count: None,
+            is_mild: false,
         }
     }
 }
 
 impl Run {
     /// One of its figures.
-    pub fn figure(&self, figure: Figure) -> Option<f64> {
-        let found = self.figures.iter().find(|(known, _)| *known == figure);
-        found.map(|(_, value)| *value)
+    pub fn figure(&self, part: Part, figure: Figure) -> Option<f64> {
+        let is_it = |known: &&Value| known.part == part && known.figure == figure;
+        self.figures.iter().find(is_it).map(|found| found.value)
     }
 }
 
-/// Reads all runs of `series`, whose list is in `folder`: for each repetition, all rows.
+/// Reads all runs of `series`, whose list is in `folder`: for each repetition, all rows. With
+/// `trim` they have figures also without that share, in per cent, at each end.
 ///
 /// # Errors
 /// If a file is malformed, does not belong to its trace, or two seeds have the same trace.
-pub fn read(series: &Series, folder: &Path) -> Result<Vec<Run>> {
+pub fn read(series: &Series, folder: &Path, trim: Option<u8>) -> Result<Vec<Run>> {
+    let parts = parts(trim);
     let mut traces = HashMap::new();
     let mut runs = Vec::new();
     for repetition in &series.repetitions {
@@ -85,10 +107,41 @@ pub fn read(series: &Series, folder: &Path) -> Result<Vec<Run>> {
                 );
             }
         }
-        runs.extend(of_repetition(series, repetition, &place, summaries)?);
+        let slice = slice(&summaries);
+        let source = Source {
+            place: &place,
+            slice: slice.as_ref(),
+            parts: &parts,
+        };
+        runs.extend(of_repetition(series, repetition, &source, summaries)?);
     }
     note_other_settings(&mut runs);
     Ok(runs)
+}
+
+/// The parts of a trace that have figures of their own.
+pub fn parts(trim: Option<u8>) -> Vec<Part> {
+    let trimmed = trim.map(Part::Middle);
+    [Part::All].into_iter().chain(trimmed).collect()
+}
+
+/// Where the figures of one repetition come from.
+struct Source<'a> {
+    /// The folder.
+    place: &'a Path,
+    /// What the first scheduler that logs S has logged.
+    slice: Option<&'a SliceLog>,
+    parts: &'a [Part],
+}
+
+fn slice(summaries: &[Option<Summary>]) -> Option<SliceLog> {
+    let complete = summaries.iter().flatten().filter(|one| is_complete(one));
+    complete.filter_map(|one| one.slice.clone()).next()
+}
+
+/// Whether the scheduler was there from the first arrival to the last completion.
+fn is_complete(summary: &Summary) -> bool {
+    matches!(summary.scheduler.status, Status::Ok | Status::BadExit)
 }
 
 /// The summaries of the rows that have one.
@@ -104,7 +157,7 @@ fn summaries(rows: &[String], place: &Path) -> Result<Vec<Option<Summary>>> {
 fn of_repetition(
     series: &Series,
     repetition: &Repetition,
-    place: &Path,
+    source: &Source,
     summaries: Vec<Option<Summary>>,
 ) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
@@ -112,7 +165,7 @@ fn of_repetition(
     for (row, summary) in series.rows.iter().zip(summaries) {
         let mut run = missing(repetition, row);
         if let Some(summary) = summary {
-            fill(&mut run, &summary, place)?;
+            fill(&mut run, &summary, source)?;
             // What was not measured may not say what it would have run on.
             if !run.figures.is_empty() {
                 measured.push(summary);
@@ -142,11 +195,13 @@ fn missing(repetition: &Repetition, row: &str) -> Run {
         setting: None,
         troubles: vec![Trouble::new("not measured")],
         figures: Vec::new(),
+        gap: None,
+        kept: None,
     }
 }
 
 /// Fills in what the summary and the result say.
-fn fill(run: &mut Run, summary: &Summary, place: &Path) -> Result<()> {
+fn fill(run: &mut Run, summary: &Summary, source: &Source) -> Result<()> {
     run.status = summary.scheduler.status.to_string();
     run.failed = summary.failed;
     run.simulated = summary.is_simulated();
@@ -160,8 +215,8 @@ fn fill(run: &mut Run, summary: &Summary, place: &Path) -> Result<()> {
         summary.sandbox.as_ref().map(|one| &one.kind),
     ));
     run.troubles = troubles(summary);
-    if matches!(summary.scheduler.status, Status::Ok | Status::BadExit) {
-        run.figures = figures(summary, place)?;
+    if is_complete(summary) {
+        measure(run, summary, source)?;
     }
     Ok(())
 }
@@ -182,17 +237,22 @@ fn troubles(summary: &Summary) -> Vec<Trouble> {
         troubles.push(Trouble {
             what: "invocations failed".to_string(),
             count: Some(summary.failed),
+            is_mild: false,
         });
     }
     if summary.is_late() {
-        troubles.push(Trouble::new("arrivals late"));
+        // The lag is a part of each turnaround, under every scheduler.
+        troubles.push(Trouble {
+            is_mild: true,
+            ..Trouble::new("arrivals late")
+        });
     }
     troubles
 }
 
-/// The figures of a run.
-fn figures(summary: &Summary, place: &Path) -> Result<Vec<(Figure, f64)>> {
-    let path = place.join(format!("{}.csv", summary.trace.name));
+/// Computes the figures of a run.
+fn measure(run: &mut Run, summary: &Summary, source: &Source) -> Result<()> {
+    let path = source.place.join(format!("{}.csv", summary.trace.name));
     let trace = Trace::read(&path)?;
     if trace.sha256 != summary.trace.sha256 {
         bail!(
@@ -201,13 +261,32 @@ fn figures(summary: &Summary, place: &Path) -> Result<Vec<(Figure, f64)>> {
             summary.scheduler.name
         );
     }
-    let result = place.join(format!("{}.csv", summary.scheduler.name));
+    let name = &summary.scheduler.name;
+    let result = source.place.join(format!("{name}.csv"));
     let records = result::read(&result, &trace.invocations)?;
     let done = Measure::all(&records, &trace.invocations);
-    let short = shortest(&trace.invocations);
-    let all = Figure::ALL.into_iter();
-    let known = all.filter_map(|figure| Some((figure, figure.of(&done, &short)?)));
-    Ok(known.collect())
+    let splits = Splits::new(&trace.invocations, source.slice);
+    for part in source.parts {
+        let counted = part.of(&done, trace.invocations.len());
+        let values = Figure::ALL.into_iter().filter_map(|figure| {
+            let value = figure.of(&counted, &splits)?;
+            Some(Value {
+                part: *part,
+                figure,
+                value,
+            })
+        });
+        run.figures.extend(values);
+    }
+    run.gap = splits.gap.as_deref().and_then(share);
+    run.kept = splits.kept.as_deref().and_then(share);
+    Ok(())
+}
+
+/// The share of those that are short.
+fn share(short: &[bool]) -> Option<f64> {
+    let count = short.iter().filter(|short| **short).count();
+    (!short.is_empty()).then(|| count as f64 / short.len() as f64)
 }
 
 /// Notes runs that another build, kernel or machine has made than the first seed of their
@@ -243,10 +322,10 @@ mod tests {
         let folder = Folder::new(&["a", "b"], &[1]);
         folder.put(1, "a", Made::times(2));
         folder.put(1, "b", Made::times(3));
-        let runs = read(&folder.series(), folder.path()).unwrap();
+        let runs = read(&folder.series(), folder.path(), None).unwrap();
         assert_eq!((runs[0].row.as_str(), runs[0].status.as_str()), ("a", "ok"));
-        assert_eq!(runs[0].figure(Figure::Slowdown), Some(2.0));
-        assert_eq!(runs[1].figure(Figure::SlowdownP99), Some(3.0));
+        assert_eq!(runs[0].figure(Part::All, Figure::Slowdown), Some(2.0));
+        assert_eq!(runs[1].figure(Part::All, Figure::SlowdownP99), Some(3.0));
         assert!(runs.iter().all(|run| run.troubles.is_empty()));
     }
 
@@ -268,7 +347,7 @@ mod tests {
             },
         );
         folder.put(4, "a", of(Status::BadExit));
-        let runs = read(&folder.series(), folder.path()).unwrap();
+        let runs = read(&folder.series(), folder.path(), None).unwrap();
         let found: Vec<_> = runs
             .iter()
             .filter(|run| run.row == "a")
@@ -295,7 +374,7 @@ mod tests {
             folder.put_trace(seed, 7);
             folder.put(seed, "a", Made::times(2));
         }
-        let said = read(&folder.series(), folder.path())
+        let said = read(&folder.series(), folder.path(), None)
             .unwrap_err()
             .to_string();
         assert!(
@@ -309,7 +388,7 @@ mod tests {
         let folder = Folder::new(&["a", "b"], &[1]);
         folder.put(1, "a", Made::times(2));
         folder.put_trace(1, 8);
-        let said = read(&folder.series(), folder.path())
+        let said = read(&folder.series(), folder.path(), None)
             .unwrap_err()
             .to_string();
         assert!(
@@ -333,11 +412,47 @@ mod tests {
                 ..Made::times(2)
             },
         );
-        let runs = read(&folder.series(), folder.path()).unwrap();
+        let runs = read(&folder.series(), folder.path(), None).unwrap();
         assert!(runs[..3].iter().all(|run| run.troubles.is_empty()));
         assert_eq!(
             whats(&runs[3]),
             [("other kernel", None), ("other settings", None)]
         );
+    }
+
+    #[test]
+    fn trimmed_figures_stand_beside_those_of_all() {
+        let folder = Folder::new(&["a", "b"], &[1]);
+        folder.put(1, "a", Made::times(2));
+        let runs = read(&folder.series(), folder.path(), Some(20)).unwrap();
+        // Of 1 to 10 ms, and 1 us, the first two and the last two do not count.
+        let of = |part| runs[0].figure(part, Figure::TurnaroundP99);
+        assert_eq!(of(Part::All), Some(2.0 * 10.001));
+        assert_eq!(of(Part::Middle(20)), Some(2.0 * 8.001));
+    }
+
+    #[test]
+    fn each_split_has_figures_if_there_is_one() {
+        let folder = Folder::new(&["a", "b"], &[1]);
+        folder.put(1, "a", Made::times(2));
+        folder.put(
+            1,
+            "b",
+            Made {
+                s_ms: Some(3.5),
+                ..Made::times(4)
+            },
+        );
+        let runs = read(&folder.series(), folder.path(), None).unwrap();
+        // Both rows have the split of the one that logs S; 1 to 3 ms are at most 3.5 ms.
+        for (run, times) in runs.iter().zip([2.0, 4.0]) {
+            assert_eq!(run.kept, Some(0.3));
+            let kept = run.figure(Part::All, Figure::Kept).unwrap();
+            assert!((kept - times * 2.001).abs() < 1e-9, "{kept}");
+        }
+        // The largest ratio of neighbours from half of them on is that of 5 to 6 ms.
+        assert_eq!(runs[0].gap, Some(0.5));
+        let gap = runs[0].figure(Part::All, Figure::UpToGap);
+        assert!((gap.unwrap() - 2.0 * 3.001).abs() < 1e-9);
     }
 }

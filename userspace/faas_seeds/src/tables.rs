@@ -1,10 +1,8 @@
-//! The report for the terminal, as Markdown and as CSV.
+//! The report for the terminal and as Markdown.
 
 use crate::compare::{Comparison, Row};
 use crate::estimate::Observation;
 use crate::list::is_steady;
-use crate::runs::Run;
-use anyhow::Result;
 use comfy_table::{CellAlignment, LineStyle, Table as Grid, TableStyle};
 use faas_report::words::wrap;
 
@@ -42,6 +40,8 @@ const COLUMNS_OF_ALL: [Column; 8] = [
 ];
 
 const LOAD: Column = column("load", |row| row.load.clone().unwrap_or(NONE.into()), false);
+
+const PART: Column = column("invocations", |row| row.part.name(), true);
 
 /// Shown in place of what is not known.
 const NONE: &str = "-";
@@ -97,12 +97,18 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// The columns that say something: that of the load only if there is more than one.
+/// The columns that say something: those of load and part only if there are several.
 fn columns(comparison: &Comparison) -> Vec<&'static Column> {
-    let first = comparison.rows.first().map(|row| &row.load);
-    let several = comparison.rows.iter().any(|row| Some(&row.load) != first);
-    let load = several.then_some(&LOAD);
-    load.into_iter().chain(&COLUMNS_OF_ALL).collect()
+    let Some(first) = comparison.rows.first() else {
+        return COLUMNS_OF_ALL.iter().collect();
+    };
+    let rows = &comparison.rows;
+    let loads = rows.iter().any(|row| row.load != first.load);
+    let parts = rows.iter().any(|row| row.part != first.part);
+    let load = loads.then_some(&LOAD);
+    let part = parts.then_some(&PART);
+    let before = load.into_iter().chain(part);
+    before.chain(&COLUMNS_OF_ALL).collect()
 }
 
 /// The table as text, with sentences.
@@ -180,16 +186,29 @@ fn sentences(comparison: &Comparison, mark: &str) -> Vec<String> {
     let tests = tests.count();
     let mut all = vec![
         format!(
-            "Ratios to {base}, paired by seed ({}): geometric mean, 95 % interval (Student's t \
+            "Ratios to {base}, paired by {} ({}): geometric mean, 95 % interval (Student's t \
              on the logarithms), the smallest and the largest seed.",
+            if comparison.jitter.is_some() {
+                "copy"
+            } else {
+                "seed"
+            },
             listed(&comparison.seeds)
         ),
         format!(
             "p is corrected for the {tests} rows with an interval (Holm-Bonferroni). {mark} marks \
-             rows that stand out: the corrected p is below 0.05, and nothing speaks against a run."
+             rows that stand out: the corrected p is below 0.05, and no failure and no absence of \
+             a scheduler speaks against it."
         ),
         stand_out(comparison),
     ];
+    all.extend(comparison.jitter.as_ref().map(|by| {
+        format!(
+            "The copies are of one trace, with arrivals moved by up to {by}. The spread is that \
+             of luck on this trace, and says nothing about other traces."
+        )
+    }));
+    all.push(splits(comparison));
     let unsteady = |row: &Row| row.load.as_deref().and_then(is_steady) == Some(false);
     if comparison.rows.iter().any(unsteady) {
         all.push(
@@ -199,6 +218,25 @@ fn sentences(comparison: &Comparison, mark: &str) -> Vec<String> {
         );
     }
     all
+}
+
+/// Where the splits are.
+fn splits(comparison: &Comparison) -> String {
+    let percent = |(low, high): (f64, f64)| match (
+        format!("{:.1}", 100.0 * low),
+        format!("{:.1}", 100.0 * high),
+    ) {
+        (low, high) if low == high => format!("{low} %"),
+        (low, high) => format!("{low} to {high} %"),
+    };
+    let gap = match comparison.gap {
+        Some(range) => format!("by the gap {}", percent(range)),
+        None => "by the gap none, for there is no gap".to_string(),
+    };
+    match comparison.kept {
+        Some(range) => format!("Short are 83 % of the invocations, {gap}; {} are not demoted.", percent(range)),
+        None => format!("Short are 83 % of the invocations, {gap}. No row logs S, so there is no split by demotion."),
+    }
 }
 
 fn stand_out(comparison: &Comparison) -> String {
@@ -231,142 +269,15 @@ fn notes(comparison: &Comparison) -> Vec<String> {
     comparison.notes.iter().map(line).collect()
 }
 
-/// The rows with all their numbers, as CSV.
-///
-/// # Errors
-/// None in practice.
-pub fn ratios_csv(comparison: &Comparison) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "load",
-        "scheduler",
-        "baseline",
-        "figure",
-        "planned_seeds",
-        "seeds",
-        "ratio",
-        "low",
-        "high",
-        "smallest",
-        "smallest_seed",
-        "largest",
-        "largest_seed",
-        "p",
-        "p_corrected",
-        "stands_out",
-        "against",
-    ])?;
-    for row in &comparison.rows {
-        let estimate = row.estimate;
-        let test = estimate.and_then(|estimate| estimate.test);
-        let number =
-            |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
-        let small =
-            |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3e}"));
-        let seed = |of: fn(&crate::estimate::Estimate) -> u64| {
-            estimate
-                .as_ref()
-                .map_or(String::new(), |it| of(it).to_string())
-        };
-        writer.write_record([
-            row.load.clone().unwrap_or_default(),
-            row.name.clone(),
-            comparison.base.clone(),
-            row.figure.name().to_string(),
-            row.planned.to_string(),
-            estimate.map_or(0, |it| it.seeds).to_string(),
-            number(estimate.map(|it| it.ratio)),
-            number(test.map(|it| it.low)),
-            number(test.map(|it| it.high)),
-            number(estimate.map(|it| it.smallest.ratio)),
-            seed(|it| it.smallest.seed),
-            number(estimate.map(|it| it.largest.ratio)),
-            seed(|it| it.largest.seed),
-            small(test.map(|it| it.p)),
-            small(row.corrected),
-            row.stands_out.to_string(),
-            against(comparison, row),
-        ])?;
-    }
-    Ok(writer.into_inner()?)
-}
-
-/// What speaks against a row: troubles of its scheduler and of the first one.
-fn against(comparison: &Comparison, row: &Row) -> String {
-    let all = comparison.notes.iter().filter(|note| {
-        note.load == row.load && (note.name == row.name || note.name == comparison.base)
-    });
-    let texts: Vec<String> = all
-        .map(|note| format!("{}: {}", note.name, note.text))
-        .collect();
-    texts.join("; ")
-}
-
-/// All figures of all runs, as CSV, so that everything can be computed anew.
-///
-/// # Errors
-/// None in practice.
-pub fn runs_csv(runs: &[Run]) -> Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "load",
-        "seed",
-        "scheduler",
-        "status",
-        "failed",
-        "figure",
-        "value",
-    ])?;
-    for run in runs {
-        let start = [
-            run.load.clone().unwrap_or_default(),
-            run.seed.to_string(),
-            run.row.clone(),
-            run.status.clone(),
-            run.failed.to_string(),
-        ];
-        let figures = run.figures.iter();
-        let mut rest: Vec<[String; 2]> = figures
-            .map(|(figure, value)| [figure.name().to_string(), format!("{value:.6}")])
-            .collect();
-        if rest.is_empty() {
-            rest.push([String::new(), String::new()]);
-        }
-        for end in rest {
-            writer.write_record(start.iter().chain(&end))?;
-        }
-    }
-    Ok(writer.into_inner()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runs;
-    use crate::testing::{Folder, Made};
-    use faas_data::summary::Status;
-
-    /// Four seeds in which `b` takes about half of the time of `a`, and `c` is ejected once.
-    fn made() -> (Comparison, Vec<Run>) {
-        let folder = Folder::new(&["a", "b", "c"], &[1, 2, 3, 4]);
-        for seed in 1..=4 {
-            folder.put(seed, "a", Made::times(100));
-            folder.put(seed, "b", Made::times(49 + seed % 3));
-            folder.put(seed, "c", Made::times(40 + seed));
-        }
-        let ejected = Made {
-            status: Status::Ejected,
-            ..Made::times(100)
-        };
-        folder.put(2, "c", ejected);
-        let series = folder.series();
-        let runs = runs::read(&series, folder.path()).unwrap();
-        (Comparison::new(&series, &runs), runs)
-    }
+    use crate::testing::{ejected_once, Folder, Made};
 
     #[test]
     fn the_terminal_has_all_rows_and_what_speaks_against_them() {
-        let text = terminal(&made().0);
+        let text = terminal(&ejected_once().0);
         let line = |start: &str| {
             let mut lines = text.lines();
             let found = lines.find(|line| line.starts_with(start));
@@ -380,7 +291,7 @@ mod tests {
             "{c}"
         );
         assert!(text.contains("! c: ejected in seed 2\n"), "{text}");
-        assert!(text.contains("6 of 12 rows stand out."), "{text}");
+        assert!(text.contains("8 of 16 rows stand out."), "{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= 90),
             "{text}"
@@ -389,7 +300,7 @@ mod tests {
 
     #[test]
     fn only_what_stands_out_is_bold() {
-        let text = markdown(&made().0);
+        let text = markdown(&ejected_once().0);
         assert!(
             text.contains("| b | short, mean | 4 | **0.500** | **0.487 to 0.513** |"),
             "{text}"
@@ -402,23 +313,38 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_as_csv_lose_nothing() {
-        let (comparison, runs) = made();
-        let text = String::from_utf8(ratios_csv(&comparison).unwrap()).unwrap();
-        assert_eq!(text.lines().count(), 1 + 12);
-        assert!(
-            text.lines()
-                .last()
-                .unwrap()
-                .ends_with(",false,c: ejected in seed 2"),
-            "{text}"
-        );
-        let text = String::from_utf8(runs_csv(&runs).unwrap()).unwrap();
-        assert_eq!(text.lines().count(), 1 + 11 * 6 + 1);
-        assert!(text.contains("\n,2,c,ejected,0,,\n"), "{text}");
-        assert!(
-            text.contains("\n,1,a,ok,0,mean slowdown,100.000000\n"),
-            "{text}"
-        );
+    fn loads_parts_and_copies_are_named() {
+        let folder = Folder::new(&["a", "b"], &[1, 2]);
+        let mut series = folder.series();
+        series.jitter = Some("50us".into());
+        for (index, load) in ["0.5", "1.2"].into_iter().enumerate() {
+            let seed = index as u64 + 1;
+            folder.put(seed, "a", Made::times(20));
+            let failed = index;
+            folder.put(
+                seed,
+                "b",
+                Made {
+                    failed,
+                    s_ms: Some(3.5),
+                    ..Made::times(9)
+                },
+            );
+            series.repetitions[index].load = Some(load.into());
+        }
+        let runs = runs::read(&series, folder.path(), Some(10)).unwrap();
+        let text = markdown(&Comparison::new(&series, &runs));
+        for part in [
+            "| load | invocations | scheduler | figure |",
+            "\n| 0.5 | all | b | mean turnaround | 1 | 0.450 | - |",
+            "\n| 1.2 | middle 80 % | b | demoted | 1 | 0.450 | - |",
+            "paired by copy (1 to 2)",
+            "arrivals moved by up to 50us",
+            "by the gap 50.0 %; 30.0 % are not demoted.",
+            "no steady state",
+            "- b at load 1.2: invocations failed in seed 2 (1)",
+        ] {
+            assert!(text.contains(part), "no '{part}' in {text}");
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! A series on disk, for tests.
 
+use crate::compare::Comparison;
 use crate::list::{Repetition, Series};
+use crate::runs::{self, Run};
 use faas_data::result::{self, Exit, Record};
+use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, summarise, SchedulerInfo, Setting, Status};
 use faas_data::trace::{self, Invocation, Trace};
 use std::path::{Path, PathBuf};
@@ -16,6 +19,9 @@ pub struct Made {
     /// The first ones fail.
     pub failed: usize,
     pub kernel: &'static str,
+    /// S, if it is logged.
+    pub s_ms: Option<f64>,
+    pub is_late: bool,
 }
 
 impl Made {
@@ -25,6 +31,8 @@ impl Made {
             status: Status::Ok,
             failed: 0,
             kernel: "k",
+            s_ms: None,
+            is_late: false,
         }
     }
 }
@@ -106,11 +114,36 @@ impl Folder {
             accel: "icount".into(),
             sandbox: None,
         };
-        let summary = summarise(&trace, &records, &setting, &[]);
+        // A second is more than a hundredth of any turnaround here.
+        let lag_ns: &[u64] = if made.is_late { &[1_000_000_000] } else { &[] };
+        let mut summary = summarise(&trace, &records, &setting, lag_ns);
+        summary.slice = made.s_ms.map(|s_ms| SliceLog {
+            at_ms: vec![0.0],
+            s_ms: vec![s_ms],
+            fair_only: vec![false],
+        });
         let place = |kind: &str| self.place(seed).join(format!("{row}.{kind}"));
         std::fs::write(place("json"), json::to_text(&summary).unwrap()).unwrap();
         if made.status != Status::Lost {
             std::fs::write(place("csv"), result::to_csv(&records)).unwrap();
         }
     }
+}
+
+/// Four seeds in which `b` takes about half of the time of `a`, and `c` is ejected once.
+pub fn ejected_once() -> (Comparison, Vec<Run>) {
+    let folder = Folder::new(&["a", "b", "c"], &[1, 2, 3, 4]);
+    for seed in 1..=4 {
+        folder.put(seed, "a", Made::times(100));
+        folder.put(seed, "b", Made::times(49 + seed % 3));
+        folder.put(seed, "c", Made::times(40 + seed));
+    }
+    let ejected = Made {
+        status: Status::Ejected,
+        ..Made::times(100)
+    };
+    folder.put(2, "c", ejected);
+    let series = folder.series();
+    let runs = runs::read(&series, folder.path(), None).unwrap();
+    (Comparison::new(&series, &runs), runs)
 }

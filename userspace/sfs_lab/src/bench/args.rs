@@ -1,7 +1,7 @@
 //! The command line of `bench`.
 
 use super::rows::{check_variables, known};
-use super::series::{Seeds, Series};
+use super::series::{Loads, Seeds, Series};
 use super::settings::{self, Accel, Row, Sandbox, Settings, Size, Source, Workload};
 use anyhow::Result;
 use clap::{value_parser, Args};
@@ -11,6 +11,9 @@ use std::path::PathBuf;
 
 /// The seed by default.
 const SEED: &str = "5";
+
+/// The load by default.
+const LOAD: &str = "1.0";
 
 /// The options, each of which may also be given as an environment variable.
 #[derive(Debug, Args)]
@@ -34,9 +37,12 @@ pub struct BenchArgs {
     /// Number of invocations
     #[arg(short = 'n', long, env = "N", value_name = "N", default_value = "400")]
     invocations: String,
-    /// Offered load
-    #[arg(long, env = "LOAD", value_name = "LOAD", default_value = "1.0")]
-    load: String,
+    /// Offered load [default: 1.0]
+    #[arg(long, env = "LOAD", value_name = "LOAD")]
+    load: Option<String>,
+    /// Several loads, separated by spaces, in one table: "0.5 0.8 1.0 1.2"
+    #[arg(long, env = "LOADS", value_name = "LOADS")]
+    loads: Option<Loads>,
     /// Factor on the workload's times
     #[arg(long, env = "SCALE", value_name = "FACTOR", default_value = "0.25")]
     scale: String,
@@ -49,6 +55,13 @@ pub struct BenchArgs {
     /// Several seeds, each with all rows: 20 for 1 to 20, or 21-40
     #[arg(long, env = "SEEDS", value_name = "SEEDS", long_help = SEEDS_HELP)]
     seeds: Option<Seeds>,
+    /// Replay copies of one trace with arrivals moved by up to this much, as 50us: SEEDS of them
+    #[arg(long, env = "JITTER", value_name = "TIME")]
+    jitter: Option<String>,
+    /// With SEEDS or LOADS: show all figures also without this share, in per cent, of the first
+    /// and of the last invocations
+    #[arg(long, env = "TRIM", value_name = "PERCENT", value_parser = value_parser!(u8).range(1..=49))]
+    trim: Option<u8>,
     /// More options of the workload, separated by spaces, as "--arrivals bursty --io-share 0.75"
     #[arg(
         long,
@@ -151,20 +164,59 @@ impl BenchArgs {
     /// # Errors
     /// If two rows would have the same variable, or settings contradict each other.
     pub fn plan(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Plan> {
-        let Some(seeds) = self.seeds.clone() else {
+        if self.seeds.is_none() && self.loads.is_none() {
+            if self.jitter.is_some() {
+                refuse!("JITTER makes copies of a trace; SEEDS says how many");
+            }
+            if self.trim.is_some() {
+                refuse!("TRIM is for the table of SEEDS or LOADS; set one of them");
+            }
             return Ok(Plan::One(self.settings(setting)?));
+        }
+        self.check_series()?;
+        let mut series = Series {
+            seeds: self.given_seeds()?,
+            loads: self.loads.clone().unwrap_or_default(),
+            jitter: self.jitter.clone(),
+            trim: self.trim,
+            settings: Settings::new(Vec::new(), Source::File(PathBuf::new())),
         };
-        if self.seed.is_some() {
+        series.settings = self.settings(setting)?;
+        if series.settings.rows.len() < 2 {
+            refuse!("a series compares rows with the first; SCHEDULERS names only one");
+        }
+        Ok(Plan::Series(series))
+    }
+
+    /// The seeds of a series.
+    fn given_seeds(&self) -> Result<Seeds> {
+        if let Some(seeds) = &self.seeds {
+            return Ok(seeds.clone());
+        }
+        match self.seed.as_deref().unwrap_or(SEED).parse() {
+            Ok(seed) => Ok(Seeds::one(seed)),
+            Err(_) => refuse!("SEED is no whole number"),
+        }
+    }
+
+    /// Refuses settings of a series that contradict each other.
+    fn check_series(&self) -> Result<()> {
+        if self.jitter.is_some() && self.seeds.is_none() {
+            refuse!("JITTER makes copies of a trace; SEEDS says how many");
+        }
+        if self.seeds.is_some() && self.seed.is_some() && self.jitter.is_none() {
             refuse!("SEED is one seed, and SEEDS are several; set one of them");
         }
-        if self.trace.is_some() {
-            refuse!("a TRACE has no seeds; set a WORKLOAD with SEEDS");
+        if self.load.is_some() && self.loads.is_some() {
+            refuse!("LOAD is one load, and LOADS are several; set one of them");
         }
-        let settings = self.settings(setting)?;
-        if settings.rows.len() < 2 {
-            refuse!("SEEDS compares rows with the first; SCHEDULERS names only one");
+        if self.trace.is_some() && self.loads.is_some() {
+            refuse!("a TRACE has its own load; set a WORKLOAD with LOADS");
         }
-        Ok(Plan::Series(Series { settings, seeds }))
+        if self.trace.is_some() && self.jitter.is_none() {
+            refuse!("a TRACE has no seeds; set a WORKLOAD with SEEDS, or JITTER for copies of the trace");
+        }
+        Ok(())
     }
 
     /// The settings. `setting` has those of single rows, by the name of the environment
@@ -183,7 +235,7 @@ impl BenchArgs {
             None => Source::Generated(Workload {
                 name: self.workload,
                 invocations: self.invocations,
-                load: self.load,
+                load: self.load.unwrap_or_else(|| LOAD.to_string()),
                 size: self.mean_ms.map_or(Size::Scale(self.scale), Size::MeanMs),
                 seed: self.seed.unwrap_or_else(|| SEED.to_string()),
                 options: self.workload_args,

@@ -83,7 +83,7 @@ fn measure(
 ) -> Result<(Folder, Vec<String>)> {
     let servers = check(tree, settings)?;
     let folder = Folder::open(tree, &settings.out)?;
-    let trace = trace(tree, settings);
+    let trace = trace(tree, settings, &settings.source);
     // Ctrl-C ends faasbench as well, which is no error of its own.
     interrupt.check()?;
     let trace = trace?;
@@ -114,7 +114,14 @@ fn check(tree: &Tree, settings: &Settings) -> Result<Vec<Server>> {
             waste.display()
         );
     }
-    match &settings.source {
+    check_source(tree, &settings.source)?;
+    rows::servers(tree, &settings.rows)
+}
+
+/// Refuses what cannot be a trace.
+fn check_source(tree: &Tree, source: &Source) -> Result<()> {
+    match source {
+        Source::Moved { of, .. } => check_source(tree, of)?,
         Source::File(file) => {
             let path = tree.at(file);
             if !path.is_file() || File::open(path).is_err() {
@@ -127,20 +134,35 @@ fn check(tree: &Tree, settings: &Settings) -> Result<Vec<Server>> {
             if name.is_empty() || name.starts_with('-') || !name.chars().all(plain) {
                 refuse!(
                     "WORKLOAD={name} is no workload; see {} gen --help",
-                    faasbench.display()
+                    tree.program("faasbench").display()
                 );
             }
         }
     }
-    rows::servers(tree, &settings.rows)
+    Ok(())
 }
 
 /// The trace, made if need be. The file's name is the trace's name in the summary.
-fn trace(tree: &Tree, settings: &Settings) -> Result<PathBuf> {
-    let workload = match &settings.source {
-        Source::File(file) => return Ok(file.clone()),
-        Source::Generated(workload) => workload,
-    };
+fn trace(tree: &Tree, settings: &Settings, source: &Source) -> Result<PathBuf> {
+    match source {
+        Source::File(file) => Ok(file.clone()),
+        Source::Generated(workload) => generate(tree, settings, workload),
+        Source::Moved { of, by, seed } => {
+            let original = trace(tree, settings, of)?;
+            let name = original.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.trim_end_matches(".csv").trim_end_matches(".trace");
+            let copy = settings.out.join(format!("{name}-moved.trace.csv"));
+            let mut command = job::call(tree, tree.program("faasbench"));
+            command.arg("jitter").arg(&original).args(["--by", by]);
+            command.args(["--seed", &seed.to_string(), "--output"]);
+            succeed("faasbench jitter", command.arg(&copy))?;
+            Ok(copy)
+        }
+    }
+}
+
+/// A trace of `faasbench gen`.
+fn generate(tree: &Tree, settings: &Settings, workload: &Workload) -> Result<PathBuf> {
     let trace = settings.out.join(format!("{}.trace.csv", workload.name));
     let size = match &workload.size {
         Size::Scale(factor) => ["--scale", factor],
