@@ -90,10 +90,11 @@ fn observation(one: Observation) -> String {
     format!("{} ({})", ratio(one.ratio), one.seed)
 }
 
+/// Rounded up, so that nothing looks better than it is.
 fn probability(p: f64) -> String {
     match p < 0.001 {
         true => "<0.001".to_string(),
-        false => format!("{p:.3}"),
+        false => format!("{:.3}", (1e3 * p).ceil() / 1e3),
     }
 }
 
@@ -296,6 +297,12 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 90),
             "{text}"
         );
+    }
+
+    #[test]
+    fn probabilities_are_rounded_up() {
+        let shown = [0.000_999, 0.001, 0.0122, 0.0501, 1.0].map(probability);
+        assert_eq!(shown, ["<0.001", "0.001", "0.013", "0.051", "1.000"]);
     }
 
     #[test]
