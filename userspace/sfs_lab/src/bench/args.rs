@@ -56,11 +56,11 @@ pub struct BenchArgs {
     #[arg(long, env = "SEEDS", value_name = "SEEDS", long_help = SEEDS_HELP)]
     seeds: Option<Seeds>,
     /// Replay copies of one trace with arrivals moved by up to this much, as 50us: SEEDS of them
-    #[arg(long, env = "JITTER", value_name = "TIME")]
+    #[arg(long, env = "JITTER", value_name = "JITTER")]
     jitter: Option<String>,
     /// With SEEDS or LOADS: show all figures also without this share, in per cent, of the first
     /// and of the last invocations
-    #[arg(long, env = "TRIM", value_name = "PERCENT", value_parser = value_parser!(u8).range(1..=49))]
+    #[arg(long, env = "TRIM", value_name = "TRIM", value_parser = value_parser!(u8).range(1..=49))]
     trim: Option<u8>,
     /// More options of the workload, separated by spaces, as "--arrivals bursty --io-share 0.75"
     #[arg(

@@ -206,6 +206,9 @@ fn report(tree: &Tree, settings: &Settings, folder: &Folder, table: Table) -> Re
     let mut command = job::call(tree, tree.program("faasbench"));
     command.args([Path::new("report"), Path::new("--out"), folder.out()]);
     if table == Table::Hidden {
+        // As in the table of the series.
+        let first = settings.rows.first();
+        command.args(first.iter().flat_map(|row| ["--baseline", &row.name]));
         command.stdout(Stdio::null());
     }
     succeed("faasbench report", command.args(summaries))

@@ -58,12 +58,12 @@ fn troubles_of_a_seed_are_shown_and_count_against_the_row() {
         .ended(3);
     assert!(
         said.stdout
-            .contains("! scx_broken: not loaded in seeds 1, 2\n"),
+            .contains("! scx_broken at load 1.0: not loaded in seeds 1, 2\n"),
         "{said:?}"
     );
     assert!(said
         .stdout
-        .contains("! scx_lost: lost with its machine in seeds 1, 2\n"));
+        .contains("! scx_lost at load 1.0: lost with its machine in seeds 1, 2\n"));
     let table = tree.read("out/seeds.csv");
     assert!(
         line(&table, "1.0,all,scx_lost,").contains(",2,0,,"),
