@@ -18,6 +18,7 @@ pub mod files;
 pub mod functions;
 pub mod hermes;
 pub mod io;
+pub mod jitter;
 pub mod kinds;
 pub mod openlambda;
 pub mod random;
@@ -53,6 +54,8 @@ pub mod stream {
     pub const APPLICATION: u64 = 4;
     /// Samples of Azure's files, and arrivals within their minutes.
     pub const AZURE: u64 = 5;
+    /// By how much arrivals are moved.
+    pub const JITTER: u64 = 6;
 }
 
 /// A distribution of durations, and its functions.

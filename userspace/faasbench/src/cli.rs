@@ -4,6 +4,7 @@ mod choices;
 mod convert;
 mod drive;
 mod gen;
+mod jitter;
 mod sandbox;
 
 use crate::run::{check_name, Run};
@@ -45,6 +46,10 @@ enum Command {
     /// Unusable lines are skipped, counted and shown on standard error.
     #[command(subcommand)]
     Convert(convert::Convert),
+    /// Copy a trace with arrivals that are moved a little, at random
+    ///
+    /// If a figure changes much between such copies, it is luck.
+    Jitter(jitter::JitterArgs),
     /// Replay a trace on this machine under one scheduler and measure
     ///
     /// Writes DIR/NAME.csv (one row per invocation), DIR/NAME.json (the
@@ -75,6 +80,23 @@ enum Command {
     /// Writes DIR/summary.json (the list of summaries, in the given order) and
     /// DIR/report.html (one file without external resources).
     Report(ReportArgs),
+    /// Compare schedulers over several seeds: prints a table of ratios
+    ///
+    /// Each row is compared with the first, seed by seed: geometric mean of the ratios, 95 %
+    /// interval, smallest and largest seed, and a probability that is corrected for the
+    /// number of rows. Writes seeds.md, seeds.csv and runs.csv beside the list, which
+    /// `make bench SEEDS=20` makes. See docs/statistics.md.
+    Seeds(SeedsArgs),
+}
+
+#[derive(Debug, Args)]
+struct SeedsArgs {
+    /// The list of the runs: OUT/series.json of `make bench SEEDS=20`
+    list: PathBuf,
+    /// Show all figures also without this share, in per cent, of the first and of the last
+    /// invocations
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=49))]
+    trim: Option<u8>,
 }
 
 #[derive(Debug, Args)]
@@ -227,9 +249,11 @@ impl Cli {
         match self.command {
             Command::Gen(gen) => gen.execute()?,
             Command::Convert(convert) => convert.execute()?,
+            Command::Jitter(args) => args.execute()?,
             Command::Run(args) => return finish(&args.read()?.execute()?),
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
+            Command::Seeds(args) => faas_seeds::report(&args.list, args.trim)?,
             Command::Report(args) => {
                 faas_report::write(&faas_report::Request {
                     summaries: &args.summaries,

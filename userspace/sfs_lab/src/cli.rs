@@ -1,6 +1,7 @@
 //! The command line.
 
-use crate::bench::{self, args::BenchArgs};
+use crate::bench;
+use crate::bench::args::{BenchArgs, Plan};
 use crate::overhead::{self, OverheadArgs};
 use crate::peers::{self, PeersArgs};
 use crate::policies::{self, PoliciesArgs};
@@ -64,8 +65,11 @@ impl Task {
         let tree = Tree::find()?;
         match self {
             Self::Bench(args) => {
-                let settings = args.settings(|name| std::env::var_os(name))?;
-                Ok(bench::run(&tree, &settings, &interrupt)?.status())
+                let outcome = match args.plan(|name| std::env::var_os(name))? {
+                    Plan::One(settings) => bench::run(&tree, &settings, &interrupt)?,
+                    Plan::Series(series) => bench::series::run(&tree, &series, &interrupt)?,
+                };
+                Ok(outcome.status())
             }
             Self::Full(args) => full::run(&tree, &args, &interrupt),
             Self::Matrix(args) => matrix::run(&tree, args, &interrupt),

@@ -5,6 +5,7 @@
 mod common;
 mod convert;
 mod generate;
+mod jitter;
 mod place;
 mod refuse;
 mod replay;

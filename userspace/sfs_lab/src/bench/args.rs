@@ -1,11 +1,19 @@
 //! The command line of `bench`.
 
 use super::rows::{check_variables, known};
+use super::series::{Loads, Seeds, Series};
 use super::settings::{self, Accel, Row, Sandbox, Settings, Size, Source, Workload};
 use anyhow::Result;
 use clap::{value_parser, Args};
+use sfs_jobs::failure::refuse;
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// The seed by default.
+const SEED: &str = "5";
+
+/// The load by default.
+const LOAD: &str = "1.0";
 
 /// The options, each of which may also be given as an environment variable.
 #[derive(Debug, Args)]
@@ -29,18 +37,31 @@ pub struct BenchArgs {
     /// Number of invocations
     #[arg(short = 'n', long, env = "N", value_name = "N", default_value = "400")]
     invocations: String,
-    /// Offered load
-    #[arg(long, env = "LOAD", value_name = "LOAD", default_value = "1.0")]
-    load: String,
+    /// Offered load [default: 1.0]
+    #[arg(long, env = "LOAD", value_name = "LOAD")]
+    load: Option<String>,
+    /// Several loads, separated by spaces, in one table: "0.5 0.8 1.0 1.2"
+    #[arg(long, env = "LOADS", value_name = "LOADS")]
+    loads: Option<Loads>,
     /// Factor on the workload's times
     #[arg(long, env = "SCALE", value_name = "FACTOR", default_value = "0.25")]
     scale: String,
     /// Mean service time in ms that the sample is to have, instead of --scale
     #[arg(long, env = "MEAN_MS", value_name = "MS")]
     mean_ms: Option<String>,
-    /// Seed of the workload
-    #[arg(long, env = "SEED", value_name = "SEED", default_value = "5")]
-    seed: String,
+    /// Seed of the workload [default: 5]
+    #[arg(long, env = "SEED", value_name = "SEED")]
+    seed: Option<String>,
+    /// Several seeds, each with all rows: 20 for 1 to 20, or 21-40
+    #[arg(long, env = "SEEDS", value_name = "SEEDS", long_help = SEEDS_HELP)]
+    seeds: Option<Seeds>,
+    /// Replay copies of one trace with arrivals moved by up to this much, as 50us: SEEDS of them
+    #[arg(long, env = "JITTER", value_name = "JITTER")]
+    jitter: Option<String>,
+    /// With SEEDS or LOADS: show all figures also without this share, in per cent, of the first
+    /// and of the last invocations
+    #[arg(long, env = "TRIM", value_name = "TRIM", value_parser = value_parser!(u8).range(1..=49))]
+    trim: Option<u8>,
     /// More options of the workload, separated by spaces, as "--arrivals bursty --io-share 0.75"
     #[arg(
         long,
@@ -113,17 +134,97 @@ const AFTER: &str = r#"Settings of one row, in the environment. What is neither 
   PROGRAM_<row>  another program for that row, as PROGRAM_scx_sfs_old=/tmp/scx_sfs for scx_sfs+old
   FILES_<row>    files for that row's guest, HOST:/GUEST separated by spaces; and what the scheduler writes to /out/<row>.state is kept in OUT. So one run can start with what another has learned (docs/policy.md)
 
+With SEEDS the same holds for each seed: nothing that is measured is lost. `faasbench seeds OUT/series.json` prints the table again, also of an unfinished series.
+
 The same command again runs only the rows that have no result yet: those that an interrupted run has left, those whose VM was lost, those whose program, options, kernel or benchmark have changed since. With another trace or another number of CPUs the folder starts afresh.
 
 Exit status: 0; 2 bad usage; 3 a scheduler did not load, did not stay or took its machine with it (its row says so); 130 interrupted."#;
 
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Plan {
+    /// One trace.
+    One(Settings),
+    /// Several.
+    Series(Series),
+}
+
+/// The help on `--seeds`.
+const SEEDS_HELP: &str = "\
+Several seeds, each with all rows: 20 for the seeds 1 to 20, or 21-40
+
+The other rows are compared with the first, seed by seed: geometric means of the ratios, with \
+intervals, corrected for their number (docs/statistics.md). Each seed has a folder in OUT; the \
+tables are seeds.md and seeds.csv in OUT.";
+
 impl BenchArgs {
+    /// What is to be compared. `setting` has the settings of single rows, by the name of the
+    /// environment variable.
+    ///
+    /// # Errors
+    /// If two rows would have the same variable, or settings contradict each other.
+    pub fn plan(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Plan> {
+        if self.seeds.is_none() && self.loads.is_none() {
+            if self.jitter.is_some() {
+                refuse!("JITTER makes copies of a trace; SEEDS says how many");
+            }
+            if self.trim.is_some() {
+                refuse!("TRIM is for the table of SEEDS or LOADS; set one of them");
+            }
+            return Ok(Plan::One(self.settings(setting)?));
+        }
+        self.check_series()?;
+        let mut series = Series {
+            seeds: self.given_seeds()?,
+            loads: self.loads.clone().unwrap_or_default(),
+            jitter: self.jitter.clone(),
+            trim: self.trim,
+            settings: Settings::new(Vec::new(), Source::File(PathBuf::new())),
+        };
+        series.settings = self.settings(setting)?;
+        if series.settings.rows.len() < 2 {
+            refuse!("a series compares rows with the first; SCHEDULERS names only one");
+        }
+        Ok(Plan::Series(series))
+    }
+
+    /// The seeds of a series.
+    fn given_seeds(&self) -> Result<Seeds> {
+        if let Some(seeds) = &self.seeds {
+            return Ok(seeds.clone());
+        }
+        match self.seed.as_deref().unwrap_or(SEED).parse() {
+            Ok(seed) => Ok(Seeds::one(seed)),
+            Err(_) => refuse!("SEED is no whole number"),
+        }
+    }
+
+    /// Refuses settings of a series that contradict each other.
+    fn check_series(&self) -> Result<()> {
+        if self.jitter.is_some() && self.seeds.is_none() {
+            refuse!("JITTER makes copies of a trace; SEEDS says how many");
+        }
+        if self.seeds.is_some() && self.seed.is_some() && self.jitter.is_none() {
+            refuse!("SEED is one seed, and SEEDS are several; set one of them");
+        }
+        if self.load.is_some() && self.loads.is_some() {
+            refuse!("LOAD is one load, and LOADS are several; set one of them");
+        }
+        if self.trace.is_some() && self.loads.is_some() {
+            refuse!("a TRACE has its own load; set a WORKLOAD with LOADS");
+        }
+        if self.trace.is_some() && self.jitter.is_none() {
+            refuse!("a TRACE has no seeds; set a WORKLOAD with SEEDS, or JITTER for copies of the trace");
+        }
+        Ok(())
+    }
+
     /// The settings. `setting` has those of single rows, by the name of the environment
     /// variable.
     ///
     /// # Errors
     /// If two rows would have the same variable.
-    pub fn settings(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Settings> {
+    fn settings(self, setting: impl Fn(&str) -> Option<OsString>) -> Result<Settings> {
         let names = self.schedulers.split_whitespace();
         let rows: Vec<Row> = names
             .map(|name| Row::with_settings(name, &setting))
@@ -134,9 +235,9 @@ impl BenchArgs {
             None => Source::Generated(Workload {
                 name: self.workload,
                 invocations: self.invocations,
-                load: self.load,
+                load: self.load.unwrap_or_else(|| LOAD.to_string()),
                 size: self.mean_ms.map_or(Size::Scale(self.scale), Size::MeanMs),
-                seed: self.seed,
+                seed: self.seed.unwrap_or_else(|| SEED.to_string()),
                 options: self.workload_args,
             }),
         };

@@ -4,13 +4,14 @@
 //! [`run`] does what [`Settings`] say: it makes the trace, runs the rows that have no
 //! result yet, and has `faasbench report` print the table. What a row is, [`rows`] says;
 //! what decides whether a result still counts, [`manifest`]; how the results are kept,
-//! [`folder`].
+//! [`folder`]. A [`series`] does so for several seeds.
 
 pub mod args;
 pub mod folder;
 pub mod manifest;
 pub mod rows;
 mod runner;
+pub mod series;
 pub mod settings;
 
 pub use settings::{Row, Settings, Source, Workload};
@@ -27,7 +28,7 @@ use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Exit status: a scheduler did not load, did not stay or took its machine with it.
 pub const TROUBLED: u8 = 3;
@@ -60,28 +61,9 @@ impl Outcome {
 /// that is full. [`Failure::Interrupted`] if a signal came: finished rows are kept then, and
 /// the same call does the others.
 pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Outcome> {
-    let servers = check(tree, settings)?;
-    let folder = Folder::open(tree, &settings.out)?;
-    let trace = trace(tree, settings);
-    // Ctrl-C ends faasbench as well, which is no error of its own.
-    interrupt.check()?;
-    let trace = trace?;
-    let machine = match servers.iter().all(Server::is_simulated) {
-        true => String::new(),
-        false => manifest::machine(tree, settings)?,
-    };
     let progress = Progress::new("bench");
-    let common = manifest::common(tree, &trace, settings.cpus)?;
-    if let Some(changed) = folder.keep_common(&common, settings.fresh)? {
-        let out = folder.out().display();
-        progress.say(&format!(
-            "{out} has results of other settings ({changed}): starting afresh"
-        ));
-    }
-    let mut runner = Runner::new(tree, settings, &trace, &machine, &folder, &progress);
-    runner.run(&servers, interrupt)?;
-    let troubles = runner.into_troubles();
-    let reported = report(tree, settings, &folder);
+    let (folder, troubles) = measure(tree, settings, interrupt, &progress)?;
+    let reported = report(tree, settings, &folder, Table::Printed);
     interrupt.check()?;
     reported?;
     let out = folder.out().display();
@@ -89,6 +71,37 @@ pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Ou
         "results are in {out}: summary.json, report.html, and a .csv for each row"
     ));
     Ok(conclude(settings.rows.len(), troubles, &progress))
+}
+
+/// Measures what is missing of `settings`. Returns the folder, still locked, and the rows
+/// that are no clean measurement, each with the reason.
+fn measure(
+    tree: &Tree,
+    settings: &Settings,
+    interrupt: &Interrupt,
+    progress: &Progress,
+) -> Result<(Folder, Vec<String>)> {
+    let servers = check(tree, settings)?;
+    let folder = Folder::open(tree, &settings.out)?;
+    let trace = trace(tree, settings, &settings.source);
+    // Ctrl-C ends faasbench as well, which is no error of its own.
+    interrupt.check()?;
+    let trace = trace?;
+    let machine = match servers.iter().all(Server::is_simulated) {
+        true => String::new(),
+        false => manifest::machine(tree, settings)?,
+    };
+    let common = manifest::common(tree, &trace, settings.cpus)?;
+    if let Some(changed) = folder.keep_common(&common, settings.fresh)? {
+        let out = folder.out().display();
+        progress.say(&format!(
+            "{out} has results of other settings ({changed}): starting afresh"
+        ));
+    }
+    let mut runner = Runner::new(tree, settings, &trace, &machine, &folder, progress);
+    runner.run(&servers, interrupt)?;
+    let troubles = runner.into_troubles();
+    Ok((folder, troubles))
 }
 
 /// Finds what serves each row, and refuses settings that cannot be.
@@ -101,7 +114,14 @@ fn check(tree: &Tree, settings: &Settings) -> Result<Vec<Server>> {
             waste.display()
         );
     }
-    match &settings.source {
+    check_source(tree, &settings.source)?;
+    rows::servers(tree, &settings.rows)
+}
+
+/// Refuses what cannot be a trace.
+fn check_source(tree: &Tree, source: &Source) -> Result<()> {
+    match source {
+        Source::Moved { of, .. } => check_source(tree, of)?,
         Source::File(file) => {
             let path = tree.at(file);
             if !path.is_file() || File::open(path).is_err() {
@@ -114,20 +134,35 @@ fn check(tree: &Tree, settings: &Settings) -> Result<Vec<Server>> {
             if name.is_empty() || name.starts_with('-') || !name.chars().all(plain) {
                 refuse!(
                     "WORKLOAD={name} is no workload; see {} gen --help",
-                    faasbench.display()
+                    tree.program("faasbench").display()
                 );
             }
         }
     }
-    rows::servers(tree, &settings.rows)
+    Ok(())
 }
 
 /// The trace, made if need be. The file's name is the trace's name in the summary.
-fn trace(tree: &Tree, settings: &Settings) -> Result<PathBuf> {
-    let workload = match &settings.source {
-        Source::File(file) => return Ok(file.clone()),
-        Source::Generated(workload) => workload,
-    };
+fn trace(tree: &Tree, settings: &Settings, source: &Source) -> Result<PathBuf> {
+    match source {
+        Source::File(file) => Ok(file.clone()),
+        Source::Generated(workload) => generate(tree, settings, workload),
+        Source::Moved { of, by, seed } => {
+            let original = trace(tree, settings, of)?;
+            let name = original.file_name().unwrap_or_default().to_string_lossy();
+            let name = name.trim_end_matches(".csv").trim_end_matches(".trace");
+            let copy = settings.out.join(format!("{name}-moved.trace.csv"));
+            let mut command = job::call(tree, tree.program("faasbench"));
+            command.arg("jitter").arg(&original).args(["--by", by]);
+            command.args(["--seed", &seed.to_string(), "--output"]);
+            succeed("faasbench jitter", command.arg(&copy))?;
+            Ok(copy)
+        }
+    }
+}
+
+/// A trace of `faasbench gen`.
+fn generate(tree: &Tree, settings: &Settings, workload: &Workload) -> Result<PathBuf> {
     let trace = settings.out.join(format!("{}.trace.csv", workload.name));
     let size = match &workload.size {
         Size::Scale(factor) => ["--scale", factor],
@@ -156,12 +191,26 @@ fn succeed(name: &str, command: &mut Command) -> Result<()> {
     }
 }
 
+/// What becomes of the table of one trace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Printed,
+    /// Only the page is written.
+    Hidden,
+}
+
 /// Prints the table, and writes the page.
-fn report(tree: &Tree, settings: &Settings, folder: &Folder) -> Result<()> {
+fn report(tree: &Tree, settings: &Settings, folder: &Folder, table: Table) -> Result<()> {
     let summaries = settings.rows.iter();
     let summaries = summaries.map(|row| folder.result(&row.name, "json"));
     let mut command = job::call(tree, tree.program("faasbench"));
     command.args([Path::new("report"), Path::new("--out"), folder.out()]);
+    if table == Table::Hidden {
+        // As in the table of the series.
+        let first = settings.rows.first();
+        command.args(first.iter().flat_map(|row| ["--baseline", &row.name]));
+        command.stdout(Stdio::null());
+    }
     succeed("faasbench report", command.args(summaries))
 }
 

@@ -135,6 +135,15 @@ pub enum Source {
     File(PathBuf),
     /// `faasbench gen`.
     Generated(Workload),
+    /// A copy of another one, with arrivals that are moved a little.
+    Moved {
+        /// The other one.
+        of: Box<Source>,
+        /// By how much at most, as `50us`.
+        by: String,
+        /// The seed of the moves.
+        seed: u64,
+    },
 }
 
 /// A workload of `faasbench gen`. Values are as its command line has them, and it checks

@@ -7,6 +7,7 @@ mod ending;
 mod failing;
 mod keeping;
 mod refusing;
+mod seeds;
 #[path = "../common/stand_in.rs"]
 mod stand_in;
 mod tree;
