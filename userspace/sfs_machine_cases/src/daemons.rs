@@ -148,7 +148,12 @@ fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
         base.mean, base.p99, base.worst
     ));
     let overload = "--policy sfs --slice-us 1000 --overload-factor 1";
-    for options in ["--policy sfs", "--policy learned", "--policy fair", overload] {
+    for options in [
+        "--policy sfs",
+        "--policy learned",
+        "--policy fair",
+        overload,
+    ] {
         let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
         let functions = saturate_from(&sandbox, bench.cpus())?;
         sleep(ms(100));

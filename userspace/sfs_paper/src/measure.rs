@@ -237,7 +237,10 @@ mod tests {
         let rows: Vec<_> = rows
             .map(|row| (&row.name[..], row.args.as_deref()))
             .collect();
-        assert_eq!(rows, [("eevdf", None), ("scx_sfs+a", Some("--policy sfs -v"))]);
+        assert_eq!(
+            rows,
+            [("eevdf", None), ("scx_sfs+a", Some("--policy sfs -v"))]
+        );
         assert_eq!((settings.cpus, settings.jobs), (2, Some(3)));
         assert_eq!(settings.out, Path::new("/r/out/table1-load0.50"));
         let bench::Source::Generated(workload) = settings.source else {

@@ -122,7 +122,11 @@ pub(super) fn quota_holds_nobody_inside_the_kernel(bench: &Bench) -> Result<()> 
     group.set("cpu.max", "5000 100000")?;
     let base = longest_write_beside(&group)?;
     bench.say(format_args!("EEVDF: {base:?}"));
-    for options in [ALL_FAIR, "--policy sfs --slice-us 5000000 --no-overload", ""] {
+    for options in [
+        ALL_FAIR,
+        "--policy sfs --slice-us 5000000 --no-overload",
+        "",
+    ] {
         let scheduler = load_with_quotas(bench, options)?;
         let longest = longest_write_beside(&group)?;
         // A tick is 4 ms. Before 6.18 EEVDF throttles a task wherever it is, and so does scx_sfs.
