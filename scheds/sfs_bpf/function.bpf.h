@@ -96,7 +96,7 @@ static void report_service(struct task_struct *p, u64 function, u64 service_ns, 
 	};
 	u64 waiting = bpf_ringbuf_query(&completions, BPF_RB_AVAIL_DATA) + COMPLETION_BYTES;
 	u64 flags = waiting < completion_batch * COMPLETION_BYTES ? BPF_RB_NO_WAKEUP :
-								     BPF_RB_FORCE_WAKEUP;
+								    BPF_RB_FORCE_WAKEUP;
 
 	if (bpf_ringbuf_output(&completions, &completion, sizeof(completion), flags))
 		count(SFS_LOST_EVENTS);

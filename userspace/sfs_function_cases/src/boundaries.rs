@@ -74,7 +74,7 @@ const LOAD: &str = "--slice-us 40000 --no-overload";
 const DEMAND: Duration = ms(30);
 
 fn load(bench: &Bench, options: &str) -> Result<Scheduler> {
-    bench.load(&format!("{LOAD} {options}"))
+    bench.load_sfs(&format!("{LOAD} {options}"))
 }
 
 /// Expects that `count` invocations have begun by accept since `before`, and no others, and

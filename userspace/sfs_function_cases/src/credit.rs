@@ -50,7 +50,7 @@ pub const CASES: &[Case] = &[
 ];
 
 fn short_ends_within_credit(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 50000 --no-overload")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     let _trace = Trace::start(&["sched/sched_switch"])?;
@@ -81,7 +81,7 @@ fn short_ends_within_credit(bench: &Bench) -> Result<()> {
 }
 
 fn long_is_demoted_once(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let mut long = Process::burner(ms(100))?;
     long.wait()?;
     let stats = scheduler.stats()?;
@@ -106,7 +106,7 @@ fn sleeper(turns: u32) -> Result<Process> {
 }
 
 fn sleeper_keeps_its_credit(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 50000")?;
+    let scheduler = bench.load_sfs("--slice-us 50000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     let mut process = sleeper(6)?;
@@ -127,7 +127,7 @@ fn sleeper_keeps_its_credit(bench: &Bench) -> Result<()> {
 }
 
 fn sleeper_over_s_is_demoted_once(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 50000")?;
+    let scheduler = bench.load_sfs("--slice-us 50000")?;
     let mut process = sleeper(13)?;
     process.wait()?;
     let stats = scheduler.stats()?;
@@ -153,7 +153,7 @@ fn threads(count: usize, each: std::time::Duration) -> Result<Process> {
 }
 
 fn threads_share_one_credit(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 60000 --debug")?;
+    let scheduler = bench.load_sfs("--slice-us 60000 --debug")?;
     trace::clear()?;
     threads(bench.cpus(), ms(60))?.wait()?;
     let stats = scheduler.stats()?;
@@ -177,7 +177,7 @@ fn threads_share_one_credit(bench: &Bench) -> Result<()> {
 fn threads_below_s_keep_the_credit(bench: &Bench) -> Result<()> {
     // The start of a thread costs CPU time too.
     let number = bench.cpus().min(8);
-    let scheduler = bench.load("--slice-us 60000")?;
+    let scheduler = bench.load_sfs("--slice-us 60000")?;
     threads(number, ms(40) / number as u32)?.wait()?;
     let stats = scheduler.stats()?;
     ensure!(stats.demotions == 0, "it was demoted");
@@ -202,7 +202,7 @@ fn process_from_before_load_runs_in_fair(bench: &Bench) -> Result<()> {
             .and_then(|mut child| child.wait())
             .unwrap_or_else(|error| panic!("{error:#}"));
     })?;
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     old.value.store(1, Relaxed);
     ensure!(
         wait_until(PATIENCE, || old.value.load(Relaxed) == 2),

@@ -46,7 +46,7 @@ pub const CASES: &[Case] = &[
 const SOCKET: &str = "/tmp/hint.sock";
 
 fn load(bench: &Bench, options: &str) -> Result<Scheduler> {
-    bench.load(&format!(
+    bench.load_sfs(&format!(
         "--slice-us 40000 --no-overload --hint-listen {SOCKET} {options}"
     ))
 }
@@ -65,7 +65,7 @@ fn hint_takes_effect_before_the_next_dispatch(bench: &Bench) -> Result<()> {
     // Because CPUs are emulated in turn, the hint's sender takes longer the
     // more CPUs are busy. It should not be demoted.
     let slice = ms(40).max(ms(10) * u32::try_from(bench.cpus())?);
-    let scheduler = bench.load(&format!(
+    let scheduler = bench.load_sfs(&format!(
         "--slice-us {} --no-overload --hint-listen {SOCKET}",
         slice.as_micros()
     ))?;

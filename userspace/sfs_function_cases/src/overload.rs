@@ -41,7 +41,7 @@ pub(crate) fn overload(bench: &Bench, scheduler: &Scheduler) -> Result<(Vec<Proc
 }
 
 fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 10000")?;
+    let scheduler = bench.load_sfs("--slice-us 10000")?;
     let (mut burst, stats) = overload(bench, &scheduler)?;
     bench.say(format_args!(
         "{} overloads, {} moved, longest delay {} us",
@@ -67,7 +67,7 @@ fn overload_goes_fair_only_and_back(bench: &Bench) -> Result<()> {
 }
 
 fn no_overload_never_switches(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 10000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 10000 --no-overload")?;
     let mut burst = as_real_time(|| begin_together(24 * bench.cpus(), ms(20)))?;
     wait_for_all(&mut burst)?;
     let stats = scheduler.stats()?;
@@ -85,7 +85,7 @@ fn no_overload_never_switches(bench: &Bench) -> Result<()> {
 }
 
 fn kernel_half_relieves_without_loader(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 10000")?;
+    let scheduler = bench.load_sfs("--slice-us 10000")?;
     scheduler.signal(Signal::SIGSTOP)?;
     let mut burst = as_real_time(|| begin_together(20 * bench.cpus(), ms(20)))?;
     let all_run = wait_for_all(&mut burst);

@@ -83,7 +83,7 @@ fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
     // Because CPUs are emulated in turn, starts and ends take longer the more
     // CPUs are busy.
     let slice = ms(20).max(ms(5) * u32::try_from(bench.cpus())?);
-    let scheduler = bench.load(&format!("--slice-us {}", slice.as_micros()))?;
+    let scheduler = bench.load_sfs(&format!("--slice-us {}", slice.as_micros()))?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     // Upwards and downwards: new processes preempt the CPUs in turn, so in one round all of
@@ -108,7 +108,7 @@ fn pinned_runs_in_filter(bench: &Bench) -> Result<()> {
 }
 
 fn pinned_runs_in_fair(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
     let cpu = bench.cpus() - 1;
     let pinned_hog = || {
         Process::spawn(|report| {
@@ -151,7 +151,7 @@ fn expect_on(hog: &Process, cpu: usize) -> Result<()> {
 }
 
 fn migrates_while_running(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 60000")?;
+    let scheduler = bench.load_sfs("--slice-us 60000")?;
     let hog = Process::hog()?;
     let follow = || {
         (0..bench.cpus()).try_for_each(|cpu| {
@@ -169,7 +169,7 @@ fn migrates_while_running(bench: &Bench) -> Result<()> {
 }
 
 fn migrates_while_queued(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 200000 --no-overload --fair-max-wait-ms 20")?;
+    let scheduler = bench.load_sfs("--slice-us 200000 --no-overload --fair-max-wait-ms 20")?;
     // Three for each CPU: two wait, first in FILTER, later in FAIR.
     let hogs: Result<Vec<_>> = (0..3 * bench.cpus()).map(|_| Process::hog()).collect();
     let hogs = hogs?;
@@ -191,7 +191,7 @@ fn migrates_while_queued(bench: &Bench) -> Result<()> {
 }
 
 fn migrates_while_blocked(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 50000")?;
+    let scheduler = bench.load_sfs("--slice-us 50000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     for cpu in 0..bench.cpus() {
         let mut sleeper = Process::spawn(|report| {
@@ -211,7 +211,7 @@ fn migrates_while_blocked(bench: &Bench) -> Result<()> {
 
 fn affinity_and_nice_ping_pong(bench: &Bench) -> Result<()> {
     const ROUNDS: usize = 300;
-    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --no-overload")?;
     let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
     let families = (0..bench.cpus()).map(|_| Process::spawn(threads_come_and_go));
     let all = hogs.chain(families).collect::<Result<Vec<_>>>()?;
@@ -255,7 +255,7 @@ fn queue_full_of_others(bench: &Bench) -> Result<()> {
     // of the case takes longer too.
     let demand = ms(1250) * u32::try_from(bench.cpus() * others.len())? / 300;
     let slice = demand + ms(10);
-    let scheduler = bench.load(&format!("--slice-us {} --no-overload", slice.as_micros()))?;
+    let scheduler = bench.load_sfs(&format!("--slice-us {} --no-overload", slice.as_micros()))?;
     // They inherit their affinity. A process that is moved during a page fault
     // would hold locks that it shares with its parent while it is queued, and
     // the next fork would wait for them.
@@ -328,7 +328,7 @@ impl Drop for HotCpu {
 
 fn restarts_on_cpu_hotplug(bench: &Bench) -> Result<()> {
     let cpu = HotCpu::last(bench)?;
-    let mut scheduler = bench.load("--slice-us 10000")?;
+    let mut scheduler = bench.load_sfs("--slice-us 10000")?;
     let tasks = bench.each_cpu(|_| {
         Process::spawn(|report| loop {
             report.burn(ms(15));
@@ -374,7 +374,7 @@ fn suspend_and_resume(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let states = fs::read_to_string(SLEEP_STATE).unwrap_or_default();
     ensure!(states.contains("mem"), Skip("this machine cannot sleep"));
-    let mut scheduler = bench.load("--slice-us 10000")?;
+    let mut scheduler = bench.load_sfs("--slice-us 10000")?;
     let tasks = bench.each_cpu(|_| Process::hog())?;
     let mut fresh = Process::burner(ms(5))?;
     fresh.wait()?;

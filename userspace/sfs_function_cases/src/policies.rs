@@ -54,7 +54,7 @@ fn become_policy(policy: i32) {
 
 fn resumes_after_real_time_task(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 80000")?;
+    let scheduler = bench.load_sfs("--slice-us 80000")?;
     let mut invocation = Process::spawn(|report| {
         pin_self(1);
         report.burn(ms(60));
@@ -80,7 +80,7 @@ fn resumes_after_real_time_task(bench: &Bench) -> Result<()> {
 }
 
 fn yields_go_round(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 100000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 100000 --no-overload")?;
     let mut yielders = fork_together(2 * bench.cpus(), |_| {
         for _ in 0..100 {
             burn(Duration::from_micros(200));
@@ -100,7 +100,7 @@ fn yields_go_round(bench: &Bench) -> Result<()> {
 }
 
 fn nice_changes_while_queued(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let mut burst = fork_burst(4 * bench.cpus(), ms(40))?;
     for nice in [5, -5, 19, 0] {
         for process in &burst {
@@ -122,7 +122,7 @@ fn nice_changes_while_queued(bench: &Bench) -> Result<()> {
 }
 
 fn policy_changes_while_running(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 50000")?;
+    let scheduler = bench.load_sfs("--slice-us 50000")?;
     let mut process = Process::spawn(|_| {
         for _ in 0..2 {
             burn(ms(10));
@@ -143,7 +143,7 @@ fn policy_changes_while_running(bench: &Bench) -> Result<()> {
 
 fn nice_values_share_fair(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 2000 --fair-slice-us 5000")?;
+    let scheduler = bench.load_sfs("--slice-us 2000 --fair-slice-us 5000")?;
     let pinned_hog = || {
         Process::spawn(|report| {
             pin_self(1);
@@ -169,7 +169,7 @@ fn nice_values_share_fair(bench: &Bench) -> Result<()> {
 }
 
 fn partial_takes_sched_ext_only(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--partial --slice-us 10000")?;
+    let scheduler = bench.load_sfs("--partial --slice-us 10000")?;
     Process::burner(ms(30))?.wait()?;
     let stats = scheduler.stats()?;
     ensure!(

@@ -43,7 +43,7 @@ pub const CASES: &[Case] = &[
 fn filter_preempts_fair(bench: &Bench) -> Result<()> {
     const TIMES: u64 = 40;
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 10000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 10000 --no-overload")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     let _in_step = InStep::start()?;
@@ -95,7 +95,7 @@ fn sorted(processes: &[Process], delay: impl Fn(&Process) -> Option<Duration>) -
 
 fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
     let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
-    let scheduler = bench.load(options)?;
+    let scheduler = bench.load_sfs(options)?;
     let _trace = Trace::start(&["sched/sched_switch"])?;
     let mut processes = fork_burst(3 * bench.cpus(), ms(20))?;
     // This process is older than the scheduler and is treated as a daemon: each
@@ -130,7 +130,7 @@ fn filter_is_not_preempted_by_filter(bench: &Bench) -> Result<()> {
 
 fn renice_moves_nobody_forward(bench: &Bench) -> Result<()> {
     let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
-    let scheduler = bench.load(options)?;
+    let scheduler = bench.load_sfs(options)?;
     let (mut polite, mut others) = as_real_time(|| {
         let polite = Process::spawn(|report| {
             while !report.is_stopped() {
@@ -170,7 +170,7 @@ fn renice_moves_nobody_forward(bench: &Bench) -> Result<()> {
 
 fn renice_starves_nobody(bench: &Bench) -> Result<()> {
     let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000";
-    let scheduler = bench.load(options)?;
+    let scheduler = bench.load_sfs(options)?;
     let chains = bench.saturate_filter()?;
     sleep(ms(100));
     let victim = Process::burner(ms(20))?;
@@ -194,7 +194,7 @@ fn renice_starves_nobody(bench: &Bench) -> Result<()> {
 
 fn hogs_progress_under_saturated_filter(bench: &Bench) -> Result<()> {
     const MAX_WAIT: Duration = ms(100);
-    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let chains = bench.saturate_filter()?;
     sleep(ms(300));

@@ -65,7 +65,7 @@ pub const CASES: &[Case] = &[
 const SLICE: &str = "--slice-us 40000 --no-overload";
 
 fn load(bench: &Bench, options: &str) -> Result<Scheduler> {
-    bench.load(&format!("{SLICE} --cgroup functions/* {options}"))
+    bench.load_sfs(&format!("{SLICE} --cgroup functions/* {options}"))
 }
 
 /// Starts a process, moves it into `sandbox`, and lets it do `work` there.

@@ -55,7 +55,7 @@ fn shards_keep_the_order_of_arrival(bench: &Bench) -> Result<()> {
 /// that started earlier arrived later than one that was still waiting.
 fn overtaking(bench: &Bench, shards: usize) -> Result<Duration> {
     let options = "--slice-us 200000 --no-overload --fair-max-wait-ms 10000 --filter-shards";
-    let scheduler = bench.load(&format!("{options} {shards}"))?;
+    let scheduler = bench.load_sfs(&format!("{options} {shards}"))?;
     let mut processes = as_real_time(|| {
         let burst = (0..20 * bench.cpus()).map(|_| {
             sleep(ms(2));
@@ -95,7 +95,7 @@ fn overtaking(bench: &Bench, shards: usize) -> Result<Duration> {
 fn shards_leave_no_cpu_idle(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let options = "--slice-us 200000 --no-overload --filter-shards";
-    let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
+    let scheduler = bench.load_sfs(&format!("{options} {}", bench.cpus()))?;
     // They may run on all CPUs but the first, so each waits in its parent's shard.
     let cpus: Vec<usize> = (1..bench.cpus()).collect();
     let mut processes = as_real_time(|| {
@@ -121,7 +121,7 @@ fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
     // So long that the whole burst exists before its first task has waited for 3 x S; later
     // arrivals are not moved.
     let options = "--slice-us 20000 --filter-shards";
-    let scheduler = bench.load(&format!("{options} {}", bench.cpus()))?;
+    let scheduler = bench.load_sfs(&format!("{options} {}", bench.cpus()))?;
     let (mut burst, stats) = overload(bench, &scheduler)?;
     bench.say(format_args!(
         "{} moved of {} begun; longest delay {} us; {}",
@@ -143,7 +143,7 @@ fn shards_go_fair_only_and_back(bench: &Bench) -> Result<()> {
 }
 
 fn as_many_shards_as_cpus_at_most(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load(&format!("--filter-shards {}", bench.cpus() + 1))?;
+    let scheduler = bench.load_sfs(&format!("--filter-shards {}", bench.cpus() + 1))?;
     let log = scheduler.log();
     let warning = log
         .lines()

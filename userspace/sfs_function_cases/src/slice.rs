@@ -42,7 +42,7 @@ fn expect_slice(bench: &Bench, scheduler: &Scheduler, wanted: Duration) -> Resul
 }
 
 fn slice_follows_iats(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--iat-window 20")?;
+    let scheduler = bench.load_sfs("--iat-window 20")?;
     let cpus = bench.cpus() as u32;
     expect_slice(bench, &scheduler, ms(100))?; // before the first window
     fork_every(ms(10), 20)?;
@@ -57,7 +57,7 @@ fn slice_follows_iats(bench: &Bench) -> Result<()> {
 
 fn slice_is_clamped(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--iat-window 20 --slice-min-us 30000 --slice-max-us 40000")?;
+    let scheduler = bench.load_sfs("--iat-window 20 --slice-min-us 30000 --slice-max-us 40000")?;
     expect_slice(bench, &scheduler, ms(40))?;
     fork_every(ms(2), 20)?;
     expect_slice(bench, &scheduler, ms(30))?;
@@ -67,7 +67,7 @@ fn slice_is_clamped(bench: &Bench) -> Result<()> {
 }
 
 fn fixed_slice_stays(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 5000")?;
+    let scheduler = bench.load_sfs("--slice-us 5000")?;
     fork_every(ms(2), 101)?; // N is 100
     let stats = scheduler.wait_for("the first window", |stats| stats.mean_iat_us > 0)?;
     bench.say(format_args!("mean IAT {} us", stats.mean_iat_us));

@@ -23,7 +23,7 @@ fn disk_is_written_under_saturated_filter(bench: &Bench) -> Result<()> {
     // If no CPU is busy, seconds of virtual time pass until the disk answers.
     let busy = Process::hog()?;
     let disk = Ext4::mount()?;
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(200));
     drop(busy);

@@ -161,7 +161,7 @@ fn more_functions_than_are_remembered(bench: &Bench) -> Result<()> {
 fn sandboxes_beyond_the_limit_wait(bench: &Bench) -> Result<()> {
     let make = |number| Cgroup::new(&format!("functions/{number}"));
     let options = "--slice-us 40000 --no-overload --cgroup functions/* --max-sandboxes 2";
-    let scheduler = bench.load(options)?;
+    let scheduler = bench.load_sfs(options)?;
     // The first two fit. Of several made together, any may be first.
     let mut sandboxes: Vec<Cgroup> = (0..2).map(make).collect::<Result<_>>()?;
     scheduler.wait_for("the first two sandboxes", |stats| stats.sandboxes == 2)?;
@@ -207,7 +207,7 @@ fn sandboxes_beyond_the_limit_wait(bench: &Bench) -> Result<()> {
 
     // More than fit exist before the load.
     sandboxes.push(make(7)?);
-    let scheduler = bench.load(options)?;
+    let scheduler = bench.load_sfs(options)?;
     let stats = scheduler.stats()?;
     ensure!(
         (stats.sandboxes, stats.sandboxes_left_out) == (3, 1),
@@ -219,7 +219,7 @@ fn sandboxes_beyond_the_limit_wait(bench: &Bench) -> Result<()> {
 fn folders_that_cannot_be_watched(bench: &Bench) -> Result<()> {
     const LIMIT: &str = "/proc/sys/fs/inotify/max_user_watches";
     let first = Cgroup::new("tenants/first")?;
-    let scheduler = bench.load("--no-overload --cgroup tenants/*/*")?;
+    let scheduler = bench.load_sfs("--no-overload --cgroup tenants/*/*")?;
     let before = fs::read_to_string(LIMIT).context("there is no limit")?;
     // The root, tenants and tenants/first are watched.
     fs::write(LIMIT, "3")?;
@@ -255,7 +255,7 @@ fn forks_fail_without_memory(bench: &Bench) -> Result<()> {
     const TRIES: u64 = 500;
     enable_memory_controller()?;
     let group = Cgroup::new("forking")?;
-    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --no-overload")?;
     let before = scheduler.stats()?;
     let mut forking = Process::spawn_in(&group, |report| {
         // Otherwise one process is killed, and the others get its memory.

@@ -72,7 +72,7 @@ fn loads_and_stops_on(bench: &Bench, signal: Signal) -> Result<()> {
 }
 
 fn survives_sigkill_of_the_loader(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 5000")?;
+    let scheduler = bench.load_sfs("--slice-us 5000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let (status, _) = scheduler.stop(Signal::SIGKILL)?;
     ensure!(status.code().is_none(), "{status}");
@@ -104,7 +104,7 @@ fn refuses_a_second_loader(bench: &Bench) -> Result<()> {
 }
 
 fn unloads_with_full_queues(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --no-overload")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let burst = fork_burst(2 * bench.cpus(), Duration::MAX)?;
     let start = now();

@@ -91,7 +91,7 @@ fn refuses_bad_options(bench: &Bench) -> Result<()> {
         ("--overload-factor NaN", 2, "--overload-factor"),
         ("--iat-window 1", 2, "--iat-window"),
         ("--fair-max-wait-ms 30000", 2, "--fair-max-wait-ms"),
-        ("--ageing 2", 2, "without --policy learned"),
+        ("--policy sfs --ageing 2", 2, "without --policy learned"),
         ("--receive-port 80", 2, "without --boundary receive"),
         ("--idle-boundary-ms 5", 2, "without --boundary idle"),
         ("--boundary fork,hint", 2, "--hint-listen"),
@@ -176,7 +176,7 @@ fn drop_capabilities() -> std::io::Result<()> {
 }
 
 fn monitor_prints_statistics(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 7000")?;
+    let scheduler = bench.load_sfs("--slice-us 7000")?;
     let path = std::env::temp_dir().join("monitor");
     let mut monitor = Command::new(bench.program())
         .args(["--monitor", "0.1"])
@@ -217,7 +217,7 @@ fn monitor_says_that_nothing_runs(bench: &Bench) -> Result<()> {
     sleep(ms(2500));
     let complaint = read(&err);
     bench.say(complaint.trim());
-    let scheduler = bench.load("--slice-us 7000")?;
+    let scheduler = bench.load_sfs("--slice-us 7000")?;
     let served = wait_until(PATIENCE, || read(&out).lines().count() >= 2);
     scheduler.finish()?;
     let told_again = wait_until(PATIENCE, || read(&err).lines().count() == 2);
@@ -237,7 +237,7 @@ fn monitor_says_that_nothing_runs(bench: &Bench) -> Result<()> {
 }
 
 fn deaf_statistics_client_holds_up_nobody(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let mut deaf = UnixStream::connect("/var/run/scx/root/stats").context("no statistics")?;
     deaf.set_nonblocking(true)?;
     let request = b"{\"req\":\"stats\",\"args\":{\"target\":\"top\"}}\n";
@@ -261,7 +261,7 @@ fn deaf_statistics_client_holds_up_nobody(bench: &Bench) -> Result<()> {
 }
 
 fn dump_shows_state(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 7000")?;
+    let scheduler = bench.load_sfs("--slice-us 7000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let _trace = Trace::start(&["sched_ext/sched_ext_dump"])?;
     fs::write("/proc/sysrq-trigger", "D").context("there is no SysRq")?;

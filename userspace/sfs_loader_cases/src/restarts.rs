@@ -48,7 +48,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// S of these cases, and the CPU time of a request: one fits in S, two do not.
-const LOAD: &str = "--slice-us 40000 --no-overload";
+const LOAD: &str = "--policy sfs --slice-us 40000 --no-overload";
 const DEMAND: Duration = ms(30);
 
 /// Calls `server` four times; returns how many invocations began by accept() and how many

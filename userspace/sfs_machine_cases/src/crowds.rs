@@ -101,7 +101,7 @@ fn sleepers(count: usize, demand: Duration) -> Result<Process> {
 fn ten_thousand_sleepers_wake_at_once(bench: &Bench) -> Result<()> {
     const THREADS: usize = 10_000;
     fs::write("/proc/sys/kernel/threads-max", "40000").context("cannot allow so many threads")?;
-    let scheduler = bench.load("--slice-us 50000")?;
+    let scheduler = bench.load_sfs("--slice-us 50000")?;
     let mut crowd = sleepers(THREADS, Duration::from_micros(100))?;
     let patience = 4 * PATIENCE;
     let there = sfs_testbed::clock::wait_until(patience, || {
@@ -161,7 +161,7 @@ fn longest_of_ten(demand: Duration) -> Result<Duration> {
 }
 
 fn kernel_threads_keep_their_latency(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(200));
     let mut longest = Duration::ZERO;
@@ -182,7 +182,7 @@ fn kernel_threads_keep_their_latency(bench: &Bench) -> Result<()> {
 
 fn workqueues_keep_their_latency(bench: &Bench) -> Result<()> {
     let (mut master, mut slave) = pseudoterminal()?;
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(200));
     let mut longest = Duration::ZERO;
@@ -250,7 +250,7 @@ fn shell_wakes_up_under_saturated_filter(bench: &Bench) -> Result<()> {
             due = due.max(now());
         }
     })?;
-    let scheduler = bench.load("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload --fair-max-wait-ms 100")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(300));
     shell.value.store(0, Relaxed);
@@ -262,7 +262,7 @@ fn shell_wakes_up_under_saturated_filter(bench: &Bench) -> Result<()> {
 }
 
 fn clock_steps_change_nothing(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     for seconds in [3600, -7200, 3600] {
         step_clock(seconds)?;
@@ -294,7 +294,7 @@ fn step_clock(seconds: i64) -> Result<()> {
 }
 
 fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     sleep(ms(100));
     let deadline = deadline_hog()?;
@@ -318,7 +318,7 @@ fn deadline_task_takes_its_share(bench: &Bench) -> Result<()> {
 /// these is on a CPU that the deadline task takes. It must not be lost, or the
 /// reader would wait forever.
 fn statistics_come_beside_deadline_task(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let chains = bench.saturate_filter()?;
     let deadline = deadline_hog()?;
     let (mut longest, mut total) = (ms(0), ms(0));
@@ -383,7 +383,7 @@ fn become_deadline(runtime: Duration, period: Duration) -> Result<()> {
 }
 
 fn stopped_loader_stalls_nobody(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     scheduler.signal(Signal::SIGSTOP)?;
     let end = now() + ms(3000);

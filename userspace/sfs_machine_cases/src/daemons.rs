@@ -147,8 +147,13 @@ fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
         "EEVDF: mean {:?}, p99 {:?}, worst {:?}",
         base.mean, base.p99, base.worst
     ));
-    let overload = "--slice-us 1000 --overload-factor 1";
-    for options in ["", "--policy learned", "--policy fair", overload] {
+    let overload = "--policy sfs --slice-us 1000 --overload-factor 1";
+    for options in [
+        "--policy sfs",
+        "--policy learned",
+        "--policy fair",
+        overload,
+    ] {
         let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
         let functions = saturate_from(&sandbox, bench.cpus())?;
         sleep(ms(100));
@@ -164,7 +169,7 @@ fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
 }
 
 fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 30000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 30000 --no-overload")?;
     let functions = bench.saturate_filter()?;
     for (what, used) in [("with credit", ms(0)), ("without credit", ms(40))] {
         let ours = lateness_of_daemon(|| burn(used))?;
@@ -290,7 +295,7 @@ fn programs_start_as_under_eevdf(bench: &Bench) -> Result<()> {
         "EEVDF: mean {:?}, worst {:?}",
         base.mean, base.worst
     ));
-    for options in ["", "--policy learned", "--policy fair"] {
+    for options in ["--policy sfs", "--policy learned", "--policy fair"] {
         let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
         let functions = saturate_from(&sandbox, bench.cpus())?;
         sleep(ms(100));
@@ -358,7 +363,7 @@ fn busy_servers_answer_as_under_eevdf(bench: &Bench) -> Result<()> {
         "EEVDF: {base_answers} answers, p99 {:?}",
         base.p99
     ));
-    for options in ["", "--policy learned", "--policy fair"] {
+    for options in ["--policy sfs", "--policy learned", "--policy fair"] {
         let scheduler = bench.load(&format!("--cgroup functions/* {options}"))?;
         let functions = saturate_from(&sandbox, bench.cpus())?;
         sleep(ms(100));
@@ -383,7 +388,7 @@ fn busy_servers_answer_as_under_eevdf(bench: &Bench) -> Result<()> {
 fn daemons_have_a_budget(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
     let sandbox = Cgroup::new("functions/f")?;
-    let scheduler = bench.load("--cgroup functions/* --no-overload")?;
+    let scheduler = bench.load_sfs("--cgroup functions/* --no-overload")?;
     let functions = saturate_from(&sandbox, bench.cpus())?;
     let hogs = (0..3 * bench.cpus()).map(|_| {
         Process::spawn(|report| {

@@ -101,7 +101,7 @@ fn load_without_quotas(bench: &Bench, in_fair: bool) -> Result<Scheduler> {
 
 fn load_with(bench: &Bench, in_fair: bool, more: &str) -> Result<Scheduler> {
     let slice_us = if in_fair { 1_000 } else { 10_000_000 };
-    bench.load(&format!("--slice-us {slice_us} --no-overload {more}"))
+    bench.load_sfs(&format!("--slice-us {slice_us} --no-overload {more}"))
 }
 
 fn stops_and_continues(bench: &Bench) -> Result<()> {
@@ -147,7 +147,7 @@ fn stops_and_continues(bench: &Bench) -> Result<()> {
 
 fn traced_in_mid_invocation(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 200000")?;
+    let scheduler = bench.load_sfs("--slice-us 200000")?;
     let mut traced = Process::burner(ms(100))?;
     let pid = traced.pid();
     trace(libc::PTRACE_SEIZE, pid)?;
@@ -244,7 +244,7 @@ fn killed_while_queued(bench: &Bench) -> Result<()> {
 
 fn killed_while_forking(bench: &Bench) -> Result<()> {
     const TIMES: u32 = 200;
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     for i in 0..TIMES {
         let mut forker = Process::spawn(|_| loop {
@@ -269,7 +269,7 @@ fn killed_while_forking(bench: &Bench) -> Result<()> {
 
 fn vfork_and_exec_under_load(bench: &Bench) -> Result<()> {
     const PROGRAMS: u64 = 300;
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let before = scheduler.stats()?;
     for _ in 0..PROGRAMS {
@@ -288,7 +288,7 @@ fn vfork_and_exec_under_load(bench: &Bench) -> Result<()> {
 }
 
 fn thread_becomes_another_program(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--slice-us 20000")?;
+    let scheduler = bench.load_sfs("--slice-us 20000")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     for _ in 0..20 {
         let mut process = Process::spawn(|_| {
@@ -313,7 +313,7 @@ fn thread_becomes_another_program(bench: &Bench) -> Result<()> {
 
 fn born_in_a_sandbox(bench: &Bench) -> Result<()> {
     let sandbox = Cgroup::new("functions/born")?;
-    let scheduler = bench.load("--slice-us 20000 --cgroup functions/*")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --cgroup functions/*")?;
     let before = scheduler.stats()?;
     for _ in 0..20 {
         let mut child = Process::spawn_in(&sandbox, |report| report.burn(ms(5)))?;

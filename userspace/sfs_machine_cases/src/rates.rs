@@ -127,7 +127,10 @@ fn messages_keep_their_rate(bench: &Bench) -> Result<()> {
         Ok((most(bench) * 100 * MESSAGES) as f64 / since(start).as_secs_f64())
     };
     let base = rate()?;
-    for (options, least) in [("", [0.55, 0.9, 0.7]), ("--policy fair", [0.8, 0.8, 0.75])] {
+    for (options, least) in [
+        ("--policy sfs", [0.55, 0.9, 0.7]),
+        ("--policy fair", [0.8, 0.8, 0.75]),
+    ] {
         let least = least[size_of(bench)];
         let scheduler = bench.load(options)?;
         let ours = rate()?;
@@ -270,7 +273,7 @@ fn size_of(bench: &Bench) -> usize {
 fn keep_rate(bench: &Bench, rows: &[Row]) -> Result<()> {
     let rates = || rows.iter().map(|row| rate_of((row.start)()?));
     let base = rates().collect::<Result<Vec<_>>>()?;
-    let scheduler = bench.load("")?;
+    let scheduler = bench.load_sfs("")?;
     let ours = rates().collect::<Result<Vec<_>>>()?;
     let mut slow = Vec::new();
     for ((base, ours), row) in base.iter().zip(&ours).zip(rows) {

@@ -26,7 +26,7 @@ pub const CASES: &[Case] = &[
 
 fn spins_where_it_must_stay(bench: &Bench) -> Result<()> {
     let section = Section::that_spins()?;
-    let scheduler = bench.load("--slice-us 20000 --no-overload --fair-max-wait-ms 50")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --no-overload --fair-max-wait-ms 50")?;
     let chains = bench.saturate_filter()?;
     let enter_on_each = || {
         bench.each_cpu(|_| {
@@ -69,7 +69,7 @@ fn spins_where_it_must_stay(bench: &Bench) -> Result<()> {
 fn sleeps_where_it_must_stay(bench: &Bench) -> Result<()> {
     const ROUNDS: u32 = 10;
     let section = Section::that_reads()?;
-    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 50000 --no-overload")?;
     let hogs = bench.demoted_hogs(&scheduler)?;
     let mut sleeper = Process::spawn(|report| {
         let enter = || -> Result<()> {

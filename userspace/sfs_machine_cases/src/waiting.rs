@@ -150,7 +150,7 @@ fn displaced_by_real_time_goes_on(bench: &Bench) -> Result<()> {
 /// timer, once a second, would find a process whose kick was lost.
 fn chased_by_real_time_goes_on(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 2000000")?;
+    let scheduler = bench.load_sfs("--slice-us 2000000")?;
     let chased = Process::hog()?;
     sleep(ms(100));
     let mut intruder = Process::spawn(|report| {
@@ -178,7 +178,7 @@ fn chased_by_real_time_goes_on(bench: &Bench) -> Result<()> {
 /// that displaces one of its tasks, but not about one that takes an idle CPU.
 fn kernel_threads_avoid_a_real_time_cpu(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
-    let scheduler = bench.load("--slice-us 60000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 60000 --no-overload")?;
     let chains: Vec<_> = (1..bench.cpus())
         .map(|cpu| chain_on(cpu, ms(40)))
         .collect::<Result<_>>()?;
@@ -338,7 +338,7 @@ fn quota_does_not_depend_on_ntp(bench: &Bench) -> Result<()> {
 
 fn least_weight_waits_for_no_watchdog(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
-    let scheduler = bench.load("--slice-us 20000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 20000 --no-overload")?;
     let light = Cgroup::new("light")?;
     light.set("cpu.weight", "1")?;
     let hog = |group: Option<&Cgroup>| {

@@ -99,11 +99,21 @@ fn commit(places: &Places) -> String {
     }
 }
 
+/// The options of a row. The paper's policy is not scx_sfs's default.
+fn options(row: &plan::Row) -> Option<String> {
+    let policy = match row.name.split('+').next() {
+        Some("scx_sfs") => "--policy sfs ",
+        _ => "",
+    };
+    let options = format!("{policy}{}", row.options);
+    Some(options.trim().to_string()).filter(|options| !options.is_empty())
+}
+
 /// The settings of `make bench`.
 fn settings(places: &Places, how: &How, setting: &Setting, source: bench::Source) -> Settings {
     let rows = setting.rows.iter().map(|row| Row {
         name: row.name.to_string(),
-        args: Some(row.options.to_string()).filter(|options| !options.is_empty()),
+        args: options(row),
         ..Row::default()
     });
     let mut settings = Settings::new(rows.collect(), source);
@@ -227,7 +237,10 @@ mod tests {
         let rows: Vec<_> = rows
             .map(|row| (&row.name[..], row.args.as_deref()))
             .collect();
-        assert_eq!(rows, [("eevdf", None), ("scx_sfs+a", Some("-v"))]);
+        assert_eq!(
+            rows,
+            [("eevdf", None), ("scx_sfs+a", Some("--policy sfs -v"))]
+        );
         assert_eq!((settings.cpus, settings.jobs), (2, Some(3)));
         assert_eq!(settings.out, Path::new("/r/out/table1-load0.50"));
         let bench::Source::Generated(workload) = settings.source else {

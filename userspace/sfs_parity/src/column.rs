@@ -62,13 +62,13 @@ impl Column {
 
     /// The options of the program. Only scx_sfs can be told where functions are.
     pub fn options(&self, with_load: bool) -> String {
-        let policy = match POLICIES.iter().position(|policy| *policy == self.name) {
-            None => return String::new(),
-            Some(0) => String::new(),
-            Some(_) => format!("--policy {}", self.name),
-        };
+        if !POLICIES.contains(&self.name.as_str()) {
+            return String::new();
+        }
         let functions = if with_load { FUNCTIONS } else { "" };
-        format!("{policy} {functions}").trim().to_string()
+        format!("--policy {} {functions}", self.name)
+            .trim()
+            .to_string()
     }
 
     /// A digest of what the column's results depend on.
@@ -107,8 +107,10 @@ mod tests {
     #[test]
     fn policies_are_options() {
         assert_eq!(column("eevdf").options(true), "");
-        assert_eq!(column("sfs").options(false), "");
-        assert_eq!(column("sfs").options(true), "--cgroup functions/*");
+        assert_eq!(
+            column("sfs").options(true),
+            "--policy sfs --cgroup functions/*"
+        );
         assert_eq!(column("fair").options(false), "--policy fair");
         let learned = column("learned");
         assert_eq!(

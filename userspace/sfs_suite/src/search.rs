@@ -26,7 +26,7 @@ pub struct SearchArgs {
     /// Plays this plan alone, at length
     #[arg(long, value_name = "PLAN")]
     replay: Option<String>,
-    /// Options of scx_sfs, or eevdf (default: --cgroup fn/*)
+    /// Options of scx_sfs, or eevdf (default: --policy sfs --cgroup fn/*)
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     options: Option<String>,
     /// For other plans (default: 1); the same seed gives the same plans

@@ -90,7 +90,7 @@ impl Default for Search {
         Self {
             generations: 0,
             seed: 1,
-            options: "--cgroup fn/*".to_owned(),
+            options: "--policy sfs --cgroup fn/*".to_owned(),
             harms: false,
             replay: None,
         }

@@ -111,6 +111,15 @@ impl<'a> Bench<'a> {
         Ok(scheduler)
     }
 
+    /// The same with `--policy sfs`, for cases about S, FILTER, FAIR or overload.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_sfs(&self, options: &str) -> Result<Scheduler> {
+        self.load(&format!("--policy sfs {options}"))
+    }
+
     /// Keeps all CPUs busy with FAIR work: one hog for each, all of them demoted.
     ///
     /// # Errors

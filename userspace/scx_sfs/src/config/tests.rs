@@ -166,7 +166,7 @@ fn later_sources_win() {
 #[test]
 fn no_file_is_needed_but_the_named_one() {
     let machine = Machine::new("", "");
-    expect(&machine.read("").unwrap(), "policy", "sfs", "default");
+    expect(&machine.read("").unwrap(), "policy", "learned", "default");
     let said = machine.refused("--config NAMED");
     assert!(
         said.starts_with("cannot read the configuration named: No such file"),
@@ -278,8 +278,8 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
             "slice-min-us is in usual:2",
         ),
         (
-            "ageing = 2\n",
-            "--ageing has no effect without --policy learned (ageing is in usual:1)",
+            "policy = \"sfs\"\nageing = 2\n",
+            "--ageing has no effect without --policy learned (ageing is in usual:2)",
         ),
         ("unit = \"cgroup\"\n", "--cgroup <PATH>"),
         (

@@ -124,7 +124,7 @@ pub struct Options {
     pub filter_shards: Shards,
 
     /// How functions are scheduled.
-    #[arg(long, value_enum, default_value = "sfs")]
+    #[arg(long, value_enum, default_value = "learned")]
     pub policy: Policy,
 
     /// With --policy learned: file for the learned state, saved once a minute

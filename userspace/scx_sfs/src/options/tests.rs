@@ -90,9 +90,12 @@ fn refused(arguments: &str) -> String {
 #[test]
 fn no_option_is_ignored() {
     for (arguments, option, other) in [
-        ("--ageing 2", "--ageing", "--policy learned"),
         ("--policy sfs --ageing 2", "--ageing", "--policy learned"),
-        ("--learn-state x", "--learn-state", "--policy learned"),
+        (
+            "--policy sfs --learn-state x",
+            "--learn-state",
+            "--policy learned",
+        ),
         (
             "--policy fair --learn-state x",
             "--learn-state",
@@ -184,6 +187,7 @@ fn no_option_is_ignored() {
 fn options_that_belong_together_are_accepted() {
     for arguments in [
         "--policy learned --ageing 2 --learn-state x --no-overload --filter-shards 2",
+        "--ageing 2 --learn-state x",
         "--policy fair --slice-us 1000",
         "--boundary fork,idle,receive --idle-boundary-ms 5 --receive-port 80",
         "--boundary hint --hint-listen /run/x --hint-mode 0660 --hint-owner root",

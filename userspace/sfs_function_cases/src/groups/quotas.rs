@@ -27,7 +27,7 @@ pub(super) fn quota_is_kept_in_fair(bench: &Bench) -> Result<()> {
 
 pub(super) fn quota_is_kept_in_filter(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
-    let scheduler = load_with_quotas(bench, "--slice-us 5000000 --no-overload")?;
+    let scheduler = load_with_quotas(bench, "--policy sfs --slice-us 5000000 --no-overload")?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "25000 50000")?;
     let hog = hogs_in(&group, 1)?;

@@ -13,7 +13,7 @@ use sfs_testbed::scheduler::{Scheduler, NOT_TOLD};
 use sfs_testbed::skip::Skip;
 
 /// Options with which a hog is in FAIR almost at once.
-pub(super) const ALL_FAIR: &str = "--slice-us 1000 --no-overload";
+pub(super) const ALL_FAIR: &str = "--policy sfs --slice-us 1000 --no-overload";
 
 /// Starts `count` hogs in `group`.
 pub(super) fn hogs_in(group: &Cgroup, count: usize) -> Result<Vec<Process>> {

@@ -73,7 +73,7 @@ pub(super) fn quota_outlasts_the_first_ranks(bench: &Bench) -> Result<()> {
 
 pub(super) fn quota_does_not_prolong_overload(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
-    let scheduler = load_with_quotas(bench, "--slice-us 10000")?;
+    let scheduler = load_with_quotas(bench, "--policy sfs --slice-us 10000")?;
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "1000 100000")?;
     // With 4 CPUs they would wait for quota for 22 s, far from the end of their
@@ -124,11 +124,16 @@ pub(super) fn quota_holds_nobody_inside_the_kernel(bench: &Bench) -> Result<()> 
     group.set("cpu.max", "5000 100000")?;
     let base = longest_write_beside(&group)?;
     bench.say(format_args!("EEVDF: {base:?}"));
-    for options in [ALL_FAIR, "--slice-us 5000000 --no-overload"] {
+    for options in [
+        ALL_FAIR,
+        "--policy sfs --slice-us 5000000 --no-overload",
+        "",
+    ] {
         let scheduler = load_with_quotas(bench, options)?;
         let longest = longest_write_beside(&group)?;
         // A tick is 4 ms. Before 6.18 EEVDF throttles a task wherever it is, and so does scx_sfs.
-        bench.at_most(options, longest, base * 3 / 2 + ms(8))?;
+        let what = format!("with '{options}'");
+        bench.at_most(&what, longest, base * 3 / 2 + ms(8))?;
         scheduler.finish()?;
     }
     Ok(())
@@ -136,7 +141,7 @@ pub(super) fn quota_holds_nobody_inside_the_kernel(bench: &Bench) -> Result<()> 
 
 pub(super) fn quota_leaves_others_alone(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
-    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 50000 --no-overload")?;
     let group = Cgroup::new("limited")?;
     let hogs = hogs_in(&group, 4 * bench.cpus())?;
     // Hogs with credit that arrived earlier would run before the short process.

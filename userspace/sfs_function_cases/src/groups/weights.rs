@@ -93,7 +93,7 @@ pub(super) fn weights_share_level_by_level(bench: &Bench) -> Result<()> {
 /// passing of time pays the debt.
 pub(super) fn light_tenants_debt_is_paid(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
-    let scheduler = bench.load("--slice-us 50000 --no-overload")?;
+    let scheduler = bench.load_sfs("--slice-us 50000 --no-overload")?;
     let light = Cgroup::new("light")?;
     light.set("cpu.weight", "30")?;
     // They get into debt and out of it all the time, so that debts are looked at.

@@ -33,10 +33,10 @@ pub fn by_cpus(cpus: usize, options: &str) -> Result<()> {
 
 /// Tasks that wait in FILTER, in FAIR, and in rank order.
 pub fn by_queue(cpus: usize, options: &str, lengths: &[usize]) -> Result<()> {
-    let learned = format!("{LONG_SLICE} --policy learned");
+    let [sfs, learned] = ["sfs", "learned"].map(|policy| format!("{LONG_SLICE} --policy {policy}"));
     let queues: [(&str, &str, &[&str]); 3] = [
-        ("FILTER", LONG_SLICE, &[]),
-        ("FAIR", "--slice-us 1", &[]),
+        ("FILTER", &sfs, &[]),
+        ("FAIR", "--slice-us 1 --policy sfs", &[]),
         ("rank", &learned, &["--rehearse", REHEARSALS]),
     ];
     for length in lengths {

@@ -19,7 +19,7 @@ const SECONDS: &str = "10";
 
 /// With each policy, and with a hundred functions.
 pub fn loaders(rate: u32, options: &str) -> Result<()> {
-    loader("sfs", rate, "1", options)?;
+    loader("sfs", rate, "1", &format!("{options} --policy sfs"))?;
     let learned = format!("{options} --policy learned");
     loader("learned", rate, "1", &learned)?;
     loader("learned100", rate, "100", &learned)

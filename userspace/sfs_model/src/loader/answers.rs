@@ -1,7 +1,6 @@
 //! What the loader does in a step of its work: it reads what the kernel half reports, decides, and
 //! writes what follows.
 
-use super::learning::Learning;
 use super::{checks, own, Step};
 use sfs_kernel_model::loader_ffi::{self as ffi, Completion, ModeSwitch};
 use sfs_kernel_model::program::in_program;
@@ -46,14 +45,14 @@ pub fn learn(s: &mut State, completions: &[Completion]) {
     let now = s.now;
     let loader = own(s);
     let learning = loader.learning.as_mut().expect("it learns");
-    match learning.take(completions, now) {
+    let (changes, batch) = (learning.take(completions, now), learning.batch());
+    match changes {
         // SAFETY: writes a number of the kernel half.
         None => unsafe { ffi::model_set_default_table(ffi::NO_TABLE) },
         Some(changes) => changes.into_iter().for_each(|change| hand_over(s, change)),
     }
-    let batch = own(s).learning.as_ref().map(Learning::batch);
-    // SAFETY: writes a number of the kernel half.
-    batch.map(|batch| unsafe { ffi::model_set_completion_batch(batch) });
+    // SAFETY: as above.
+    unsafe { ffi::model_set_completion_batch(batch) };
 }
 
 /// The trait `Ranking` of the loader.

@@ -4,9 +4,7 @@
 use super::plan::Learns;
 use sfs_kernel_model::loader_ffi::Completion;
 use sfs_policy::defaults::REFRESH_AT_A_TIME;
-use sfs_policy::learn::{
-    pause_after, refresh_after, wake_after, Change, LearnConfig, Learner,
-};
+use sfs_policy::learn::{pause_after, refresh_after, wake_after, Change, LearnConfig, Learner};
 use std::time::Duration;
 
 /// CPU time that computing the tables of some functions takes, ns.

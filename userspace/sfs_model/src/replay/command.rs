@@ -27,7 +27,7 @@ pub struct ReplayArgs {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
     /// The policy
-    #[arg(long, default_value = "sfs")]
+    #[arg(long, default_value = "learned")]
     policy: Policy,
     /// The result to write, in the format of faasbench
     #[arg(long, value_name = "FILE")]
