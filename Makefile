@@ -50,7 +50,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate scale coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 simulate: setup ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
 	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_model
 	@userspace/target/release/sfs_model search
+
+scale: build ## what the kernel half costs on 4 to 512 CPUs, counted from its own code in the model: tables (docs/scale.md; userspace/target/release/sfs_model scale --help)
+	@$(LAB) scale
 
 coverage: variants ## what seeds reach of the kernel half in the model, by file; SEEDS=300; WRITE=1 writes the table of docs/model.md
 	@$(VARIANTS) coverage

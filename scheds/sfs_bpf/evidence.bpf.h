@@ -41,7 +41,7 @@ static bool begins_alone(u64 tenant)
 static bool begins_judged(struct task_struct *p, const struct task_ctx *tctx)
 {
 	u64 id = tenant(tctx) ?: tenant_of(p, tctx);
-	u64 window = nr_arrivals / (iat_window ?: 1);
+	u64 window = often.nr_arrivals / (iat_window ?: 1);
 	struct group *g = lookup_group(id);
 	bool alone = begins_alone(id);
 

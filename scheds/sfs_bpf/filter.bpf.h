@@ -103,7 +103,7 @@ static void check_head(u64 dsq, u64 now)
 static u64 expected_delay(void)
 {
 	s64 before = often.demand - (s64)nr_function_cpus;
-	u64 work = credit_used_avg_ns ?: slice_ns;
+	u64 work = often.credit_used_avg_ns ?: slice_ns;
 
 	if (before <= 0)
 		return 0;

@@ -72,14 +72,15 @@ static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
 	return (hash & ~(SFS_FUNCTION_NAMED | SFS_FUNCTION_COMM)) | SFS_FUNCTION_COMM;
 }
 
-/* Measured service times on their way to the loader. */
+/* Measured service times on their way to the loader. `completion_batch` of them wake it up; it
+ * fetches fewer once a second. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 * 1024);
 } completions SEC(".maps");
 
-/* This many waiting completions wake up the loader; it fetches fewer once a second. */
-#define COMPLETION_BATCH 256
+/* Bytes of a completion in the ring buffer, with the kernel's header. */
+#define COMPLETION_BYTES (sizeof(struct sfs_completion) + BPF_RINGBUF_HDR_SZ)
 
 /* Return true if a completion of tenant @id may be reported at @now (evidence.bpf.h). */
 bool may_report(u64 id, u64 now);
@@ -93,9 +94,9 @@ static void report_service(struct task_struct *p, u64 function, u64 service_ns, 
 		.killed = (p->exit_code & 0x7f) != 0,
 		.counted = counted,
 	};
-	u64 waiting = bpf_ringbuf_query(&completions, BPF_RB_AVAIL_DATA);
-	u64 flags = waiting < COMPLETION_BATCH * sizeof(completion) ? BPF_RB_NO_WAKEUP :
-								      BPF_RB_FORCE_WAKEUP;
+	u64 waiting = bpf_ringbuf_query(&completions, BPF_RB_AVAIL_DATA) + COMPLETION_BYTES;
+	u64 flags = waiting < completion_batch * COMPLETION_BYTES ? BPF_RB_NO_WAKEUP :
+								     BPF_RB_FORCE_WAKEUP;
 
 	if (bpf_ringbuf_output(&completions, &completion, sizeof(completion), flags))
 		count(SFS_LOST_EVENTS);

@@ -97,7 +97,7 @@ enum sfs_identity {
 /* How functions are scheduled. */
 enum sfs_policy_kind {
 	SFS_POLICY_SFS = 0,     /* FILTER and FAIR */
-	SFS_POLICY_LEARNED = 1, /* by rank, once service times are known */
+	SFS_POLICY_LEARNED = 1, /* by rank, from service times or attained service */
 	SFS_POLICY_FAIR = 2,    /* everything in FAIR */
 };
 

@@ -40,9 +40,9 @@ static u64 credit_left(const struct invocation *inv)
 /* Add @sample to the average of the credit that FILTER work uses. */
 static void sample_credit_used(u64 sample)
 {
-	u64 avg = credit_used_avg_ns;
+	u64 avg = often.credit_used_avg_ns;
 
-	credit_used_avg_ns = avg ? avg + ((s64)(sample - avg) >> 5) : sample;
+	often.credit_used_avg_ns = avg ? avg + ((s64)(sample - avg) >> 5) : sample;
 }
 
 /* Charge @delta of CPU time, and demote the invocation if no credit is left.

@@ -11,10 +11,10 @@
  * new arrival also preempts the CPU that runs the worst rank, if its own rank is better.
  * docs/policy.md has the reasons and figures.
  *
- * Until service times are known, `default_table` is SFS_NO_TABLE, and FILTER and FAIR work as if
- * this file did not exist. The same happens if the loader can no longer hand over what it learns:
- * new work then goes to FILTER or FAIR, and ranked work that already waits goes before all later
- * work in FILTER.
+ * Until service times are known, the loader's default table ranks by attained service. If the
+ * loader can no longer hand over what it learns, `default_table` is SFS_NO_TABLE: new work then
+ * goes to FILTER or FAIR as if this file did not exist, and ranked work that already waits goes
+ * before all later work in FILTER.
  */
 #ifndef __SFS_RANK_BPF_H
 #define __SFS_RANK_BPF_H

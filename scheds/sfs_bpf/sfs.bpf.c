@@ -1360,7 +1360,7 @@ void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 {
 	scx_bpf_dump("sfs: mode=%s S=%lluus arrivals=%llu\n",
 		     mode == SFS_MODE_FILTER ? "filter" : "fair-only", slice_ns / 1000,
-		     nr_arrivals);
+		     often.nr_arrivals);
 	scx_bpf_dump("sfs: queued: FILTER=%d FAIR=%d; runnable with credit=%lld\n", filter_length(),
 		     fair_waiting(), often.demand);
 	scx_bpf_dump("sfs: overload from %lluus, over at %lluus, expected delay %lluus\n",

@@ -153,6 +153,7 @@ volatile u32 mode = SFS_MODE_FILTER; /* enum sfs_mode; by switch_mode() */
 volatile u32 sandbox_generation = 1; /* counts changes of `sandboxes` */
 
 volatile u32 default_table = SFS_NO_TABLE; /* for functions without a rank table */
+volatile u32 completion_batch = 1;         /* so many unread completions wake up the loader */
 
 /* Words that many CPUs often write, atomically. Each has its own cache line, because nearly
  * every callback reads the words above. */
@@ -165,17 +166,18 @@ static struct {
 	/* Tasks waiting in each shared queue; its lock is as contended (queue.bpf.h). */
 	volatile s64 waiting[NR_SHARED] __attribute__((aligned(64)));
 	volatile u64 unknown; /* bits of the queues that have held a task without a context */
+	/* Next slot of the IAT map; and a racy moving average: a lost update loses one sample. */
+	volatile u64 nr_arrivals __attribute__((aligned(64)));
+	volatile u64 credit_used_avg_ns;
 } often;
 
 /* Counts creations and removals of groups of the CPU controller. */
 static volatile u32 groups_generation = 1;
 
 /* By the kernel half; the loader reads them. */
-volatile u64 nr_arrivals;        /* atomic: next slot of the IAT map */
-volatile u64 credit_used_avg_ns; /* racy moving average: a lost update loses one sample */
-volatile u64 overload_since;     /* start of overload; 0: none, or the loader has acted */
-volatile u64 overload_told_at;   /* time of the last report of overload; by compare-and-swap */
-volatile u64 recovery_told_at;   /* the same for its end */
+volatile u64 overload_since;   /* start of overload; 0: none, or the loader has acted */
+volatile u64 overload_told_at; /* time of the last report of overload; by compare-and-swap */
+volatile u64 recovery_told_at; /* the same for its end */
 
 UEI_DEFINE(uei);
 

@@ -77,7 +77,7 @@ static void send_event(u32 kind, u64 value, u64 now)
  */
 static void record_arrival(u64 now)
 {
-	u64 nr = __sync_fetch_and_add(&nr_arrivals, 1);
+	u64 nr = __sync_fetch_and_add(&often.nr_arrivals, 1);
 	u32 slot = nr % SFS_IAT_SLOTS;
 	struct sfs_arrival *a = bpf_map_lookup_elem(&iat_map, &slot);
 

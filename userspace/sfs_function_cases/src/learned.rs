@@ -14,9 +14,10 @@ use sfs_testbed::surroundings::freeze_map;
 /// The cases of this file, in the order in which they run.
 pub const CASES: &[Case] = &[
     Case {
-        name: "learned_is_sfs_without_history",
-        about: "--policy learned demotes like sfs until a hundred invocations have ended",
-        run: learned_is_sfs_without_history,
+        name: "learned_ranks_without_history",
+        about:
+            "before any invocation has ended, one that has had no CPU time yet runs before hogs, though they have credit",
+        run: learned_ranks_without_history,
     },
     Case {
         name: "learned_puts_short_before_long",
@@ -52,12 +53,26 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-fn learned_is_sfs_without_history(bench: &Bench) -> Result<()> {
-    let scheduler = bench.load("--policy learned --slice-us 20000")?;
-    let mut long = Process::burner(ms(100))?;
-    long.wait()?;
+fn learned_ranks_without_history(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    // The hogs would go first under --policy sfs.
+    let scheduler = bench.load("--policy learned --slice-us 1000000 --no-overload")?;
+    let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
+    let hogs = hogs.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
     let stats = scheduler.stats()?;
-    ensure!((stats.demotions, stats.rank_tables) == (1, 0), "{stats:?}");
+    bench.say(format_args!(
+        "{} functions, {} rank tables, {} demotions",
+        stats.functions, stats.rank_tables, stats.demotions
+    ));
+    ensure!((stats.functions, stats.rank_tables) == (0, 1), "{stats:?}");
+    ensure!(stats.demotions == 0, "the hogs have used up their credit");
+    // Real-time, as the case itself has no rank.
+    let mut short = as_real_time(|| Process::burner(ms(5)))?;
+    short.wait()?;
+    bench.at_most("the first to end", short.turnaround(), ms(25))?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
+    drop(hogs);
     scheduler.finish()
 }
 
@@ -65,7 +80,7 @@ fn learned_puts_short_before_long(bench: &Bench) -> Result<()> {
     bench.needs_two_cpus()?;
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     // Two for each CPU, which need far more than any known function.
     let hogs = (0..2 * bench.cpus()).map(|_| Process::hog());
     let hogs = hogs.collect::<Result<Vec<_>>>()?;
@@ -97,9 +112,7 @@ fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
     let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
     let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
     let mut serve = |name: &str, demand| named(&mut client, name, demand);
-    // Just enough for ranks: the last ones are too few to wake the loader up.
-    // Statistics are read continuously while it should check by itself.
-    for _ in 0..51 {
+    for _ in 0..10 {
         let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
         wait_for_all(&mut both)?;
     }
@@ -147,7 +160,7 @@ fn named(client: &mut Client, function: &str, demand: Duration) -> Result<Proces
 fn learned_starves_nobody(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     let hogs = (0..4 * bench.cpus()).map(|_| Process::hog());
     let hogs = hogs.collect::<Result<Vec<_>>>()?;
     sleep(ms(12_000));
@@ -168,7 +181,7 @@ fn learned_starves_nobody(bench: &Bench) -> Result<()> {
 fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
     fork_every(ms(2), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     let hogs = bench.each_cpu(|_| Process::hog())?;
     let mut long = Process::burner(ms(400))?;
     sleep(ms(300));
@@ -201,7 +214,7 @@ fn refused_tables_end_the_ranks(bench: &Bench) -> Result<()> {
     let options = format!("--policy learned --slice-us 20000 --no-overload --learn-state {STATE}");
     let scheduler = bench.load(&options)?;
     fork_every(ms(2), 150)?;
-    let ranked = |stats: &Stats| stats.rank_tables > 0;
+    let ranked = |stats: &Stats| stats.functions > 0 && stats.rank_tables > 0;
     let stats = scheduler.wait_for("ranks", ranked)?;
     ensure!(stats.policy == "learned", "{stats:?}");
     // More than CPUs, so that some always wait by rank.

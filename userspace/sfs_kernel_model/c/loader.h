@@ -28,6 +28,8 @@ struct model_loader_maps {
 	void *rank_tables;
 	void *function_tables;
 	void *stats;
+	void *hints;
+	void *groups;
 };
 
 void model_list_loader_maps(struct model_loader_maps *maps)
@@ -38,6 +40,8 @@ void model_list_loader_maps(struct model_loader_maps *maps)
 	maps->rank_tables = &rank_tables;
 	maps->function_tables = &function_tables;
 	maps->stats = &stats;
+	maps->hints = &hints;
+	maps->groups = &groups;
 }
 
 void model_set_slice(u64 slice, u64 overload, u64 recover)
@@ -47,15 +51,24 @@ void model_set_slice(u64 slice, u64 overload, u64 recover)
 	recover_wait_ns = recover;
 }
 
-u64 model_nr_arrivals(void)
+/* FILTER has @shards shards; @of_cpus has that of each CPU. */
+void model_tune_shards(u32 shards, const u8 *of_cpus)
 {
-	return nr_arrivals;
+	nr_shards = shards;
+	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
+		cpu_shards[cpu] = of_cpus[cpu];
 }
 
-/* Whether invocations begin at a boundary that takes the time of a wake-up before it. */
+u64 model_nr_arrivals(void)
+{
+	return often.nr_arrivals;
+}
+
+/* Whether invocations begin at a boundary that takes an earlier time: that of the wake-up before
+ * it, or the one that a hint names. */
 bool model_arrivals_lie_back(void)
 {
-	return boundaries & (SFS_BOUNDARY_ACCEPT | SFS_BOUNDARY_RECEIVE);
+	return boundaries & (SFS_BOUNDARY_ACCEPT | SFS_BOUNDARY_RECEIVE | SFS_BOUNDARY_HINT);
 }
 
 void model_dismiss_overload(void)
@@ -66,6 +79,11 @@ void model_dismiss_overload(void)
 void model_set_default_table(u32 table)
 {
 	default_table = table;
+}
+
+void model_set_completion_batch(u32 batch)
+{
+	completion_batch = batch;
 }
 
 /* What both halves share, and what follows from it; in the types of src/loader_ffi.rs. */
@@ -79,15 +97,21 @@ struct model_words {
 	u64 overload_wait;   /* the wait in FILTER that means overload */
 	u64 loader_grace_ns; /* the time that the loader has for its answer */
 	u64 expected_delay;  /* of a new invocation */
-	u64 head_wait;       /* of FILTER's head; 0: there is none */
+	u64 head_wait;       /* of FILTER's head, the longest one of its shards; 0: there is none */
 	u64 fair_slice_ns;   /* the longest turn in FAIR */
 };
 
-void model_read_words(struct model_words *words)
+/* How long the head of a shard of FILTER has waited; 0: there is none. */
+static u64 shard_head_wait(u32 shard)
 {
-	struct task_struct *head = first_of(DSQ_FILTER_SHARD(0));
+	struct task_struct *head = first_of(DSQ_FILTER_SHARD(shard));
 	struct task_ctx *tctx = head ? try_lookup_task_ctx(head) : NULL;
 
+	return tctx && tctx->queued_at ? time_delta(clock_now(), tctx->queued_at) : 0;
+}
+
+void model_read_words(struct model_words *words)
+{
 	words->mode = mode;
 	words->default_table = default_table;
 	words->slice_ns = slice_ns;
@@ -98,8 +122,12 @@ void model_read_words(struct model_words *words)
 	words->loader_grace_ns = loader_grace_ns;
 	words->expected_delay = expected_delay();
 	words->head_wait = 0;
-	if (tctx && tctx->queued_at)
-		words->head_wait = time_delta(clock_now(), tctx->queued_at);
+	for (u32 shard = 0; shard < nr_shards; shard++) {
+		u64 wait = shard_head_wait(shard);
+
+		if (wait > words->head_wait)
+			words->head_wait = wait;
+	}
 	words->fair_slice_ns = fair_slice_ns;
 }
 

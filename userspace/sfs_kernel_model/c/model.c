@@ -54,6 +54,35 @@ const struct model_map *model_list_maps(u32 *count)
 	return model_maps;
 }
 
+/* --------------------------------------------------------------- cache lines */
+
+/* A variable or a map of the kernel half, in the types of src/lines.rs. */
+struct model_variable {
+	const char *name;
+	const void *place;
+	u64 size;
+};
+
+#define VARIABLE(v) { #v, (const void *)&(v), sizeof(v) }
+
+static struct model_variable model_variables[] = {
+	VARIABLE(slice_ns),          VARIABLE(mode),           VARIABLE(nr_cpu_ids),
+	VARIABLE(fair_vtime_now),    VARIABLE(nr_limited),     VARIABLE(groups_generation),
+	VARIABLE(often.nr_arrivals), VARIABLE(overload_since), VARIABLE(overload_told_at),
+	VARIABLE(fair_cpus),         VARIABLE(cpu_shards),     VARIABLE(often.sharing_clock),
+	VARIABLE(often.present),     VARIABLE(often.demand),   VARIABLE(often.waiting),
+	VARIABLE(running),           VARIABLE(cpu_ctxs),       VARIABLE(sandboxes),
+	VARIABLE(functions),         VARIABLE(groups),         VARIABLE(rank_tables),
+	VARIABLE(function_tables),   VARIABLE(stats),          VARIABLE(iat_map),
+	VARIABLE(task_ctxs),
+};
+
+const struct model_variable *model_list_variables(u32 *count)
+{
+	*count = sizeof(model_variables) / sizeof(model_variables[0]);
+	return model_variables;
+}
+
 /* ------------------------------------------------------------------- tunables */
 
 /* The loader asks the kernel for these; the values are those of Linux 6.18. */
@@ -208,17 +237,22 @@ struct model_task {
 	unsigned long *cpus;
 };
 
-void *calloc(unsigned long, unsigned long);
+void *aligned_alloc(unsigned long, unsigned long);
 void free(void *);
+
+/* Bytes of a cache line: the kernel's cache of tasks is aligned to it. */
+#define LINE 64UL
 
 /* A task of a process of its own, which may run on all CPUs but isolated ones. NULL: there is no
  * memory. */
 struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 {
-	struct task_struct *p = calloc(1, sizeof(*p));
+	unsigned long size = (sizeof(struct task_struct) + LINE - 1) / LINE * LINE;
+	struct task_struct *p = aligned_alloc(LINE, size);
 
 	if (!p)
 		return NULL;
+	__builtin_memset(p, 0, sizeof(*p));
 	p->pid = pid;
 	p->tgid = pid;
 	p->group_leader = p;
@@ -268,6 +302,19 @@ void model_exit_task(struct task_struct *p)
 	sfs_exit_task(p, &args);
 }
 
+/* scx_dump_state(), of all CPUs and of one task after the other. */
+void model_dump(void)
+{
+	sfs_dump(NULL);
+	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
+		sfs_dump_cpu(NULL, cpu, false);
+}
+
+void model_dump_task(struct task_struct *p)
+{
+	sfs_dump_task(NULL, p);
+}
+
 #include "outside.h"
 
 /* --------------------------------------------- what a recount is compared with */
@@ -296,8 +343,33 @@ void model_counts_in_all(struct model_counts *counts)
 {
 	counts->demand = often.demand;
 	counts->present = often.present;
-	for (u32 i = 0; i < NR_SHARED; i++)
-		counts->waiting[i] = often.waiting[i];
+	/* A queue in which a task without a context has waited counts one more, for good. Number 0
+	 * stands for the queues that are not counted. */
+	counts->waiting[0] = often.waiting[0];
+	for (u32 i = 1; i < NR_SHARED; i++)
+		counts->waiting[i] = often.waiting[i] - ((often.unknown >> i) & 1);
+}
+
+/* The credit of an invocation, in the types of src/ffi.rs. */
+struct model_credit {
+	u64 used_ns;
+	u64 credit_ns;
+	u32 number;
+	bool has_credit;
+};
+
+bool model_credit_of(struct task_struct *p, struct model_credit *credit)
+{
+	struct task_ctx *tctx = try_lookup_task_ctx(p);
+
+	if (!tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid || tctx->own.nr_threads != 1 ||
+	    tctx->own.state == INV_NONE)
+		return false;
+	credit->used_ns = tctx->own.used_ns;
+	credit->credit_ns = tctx->own.credit_ns;
+	credit->number = tctx->own.seq;
+	credit->has_credit = tctx->own.state == INV_CREDIT || tctx->own.state == INV_GRACE;
+	return true;
 }
 
 /* ------------------------------------------------------------- plain helpers */

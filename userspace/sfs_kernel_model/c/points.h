@@ -25,11 +25,21 @@ extern void model_pause(void);
 /* Locals are not further above the frame of a function called from theirs than this. */
 #define STACK_BYTES (64 << 10)
 
+/* Counts an access of the CPU to a cache line (src/lines.rs). */
+extern void model_touches(const void *place, bool is_store);
+
+static bool is_traced;
 static s64 until_pause;
 static u32 access_counts;
 static bool may_pause;
 
 MODEL_BEGIN
+
+/* From now on accesses are counted, or not. */
+void model_trace(bool on)
+{
+	is_traced = on;
+}
 
 /* From now on callbacks pause, or do not; the next time after this many counts. */
 void model_set_pause(bool may, s64 counts, u32 access)
@@ -62,22 +72,34 @@ void model_point(void)
 		pass(HELPER_COUNTS);
 }
 
-static void access(const void *place)
+static void access(const void *place, bool is_store)
 {
-	if (!may_pause || !access_counts)
+	bool may = may_pause && access_counts;
+
+	if ((!may && !is_traced) || (u64)place - (u64)__builtin_frame_address(0) < STACK_BYTES)
 		return;
-	if ((u64)place - (u64)__builtin_frame_address(0) >= STACK_BYTES)
+	if (is_traced)
+		model_touches(place, is_store);
+	if (may)
 		pass(access_counts);
+}
+
+/* An atomic operation begins. */
+void model_atomic(const void *place)
+{
+	model_point();
+	if (is_traced)
+		model_touches(place, true);
 }
 
 #define ACCESS_OF(bytes) \
 	void __sanitizer_cov_load##bytes(const void *place) \
 	{ \
-		access(place); \
+		access(place, false); \
 	} \
 	void __sanitizer_cov_store##bytes(const void *place) \
 	{ \
-		access(place); \
+		access(place, true); \
 	}
 
 ACCESS_OF(1)
@@ -88,10 +110,11 @@ ACCESS_OF(16)
 
 MODEL_END
 
-#define __sync_fetch_and_add(...)        (model_point(), __sync_fetch_and_add(__VA_ARGS__))
-#define __sync_fetch_and_sub(...)        (model_point(), __sync_fetch_and_sub(__VA_ARGS__))
-#define __sync_fetch_and_or(...)         (model_point(), __sync_fetch_and_or(__VA_ARGS__))
-#define __sync_lock_test_and_set(...)    (model_point(), __sync_lock_test_and_set(__VA_ARGS__))
-#define __sync_val_compare_and_swap(...) (model_point(), __sync_val_compare_and_swap(__VA_ARGS__))
+#define AT(p)                               model_atomic((const void *)(p))
+#define __sync_fetch_and_add(p, ...)        (AT(p), __sync_fetch_and_add(p, __VA_ARGS__))
+#define __sync_fetch_and_sub(p, ...)        (AT(p), __sync_fetch_and_sub(p, __VA_ARGS__))
+#define __sync_fetch_and_or(p, ...)         (AT(p), __sync_fetch_and_or(p, __VA_ARGS__))
+#define __sync_lock_test_and_set(p, ...)    (AT(p), __sync_lock_test_and_set(p, __VA_ARGS__))
+#define __sync_val_compare_and_swap(p, ...) (AT(p), __sync_val_compare_and_swap(p, __VA_ARGS__))
 
 #endif /* __MODEL_POINTS_H */

@@ -62,6 +62,20 @@ pub struct Counts {
     pub waiting: [i64; COUNTED_QUEUES],
 }
 
+/// The credit of an invocation; times in ns; `struct model_credit`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// CPU time that it was charged for.
+    pub used_ns: u64,
+    /// CPU time at which its credit is over.
+    pub credit_ns: u64,
+    /// Its number within the unit.
+    pub number: u32,
+    /// It has credit.
+    pub has_credit: bool,
+}
+
 extern "C" {
     /// The maps of the kernel half: a table of `count` entries that lives forever.
     pub fn model_list_maps(count: *mut u32) -> *const MapInfo;
@@ -81,6 +95,10 @@ extern "C" {
     pub fn model_init_task(task: *mut TaskStruct, fork: bool) -> i32;
     /// ops.exit_task().
     pub fn model_exit_task(task: *mut TaskStruct);
+    /// ops.dump(), and ops.dump_cpu() of each CPU.
+    pub fn model_dump();
+    /// ops.dump_task().
+    pub fn model_dump_task(task: *mut TaskStruct);
     /// Returns true if the task's mask is that of a section with migration disabled.
     pub fn model_is_confined(task: *const TaskStruct) -> bool;
     /// Confines the task to a CPU; a negative one gives it its own mask back.
@@ -113,6 +131,9 @@ extern "C" {
     pub fn model_cpu_release(cpu: i32);
     /// ops.cpu_acquire().
     pub fn model_cpu_acquire(cpu: i32);
+    /// The credit of the task's invocation. Returns false if it has none of its own: there is none
+    /// yet, or it shares it.
+    pub fn model_credit_of(task: *mut TaskStruct, credit: *mut Credit) -> bool;
     /// How often a task is counted.
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
     /// What is counted in all.

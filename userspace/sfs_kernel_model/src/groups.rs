@@ -377,7 +377,8 @@ pub fn ticked(task: TaskId, changes: Option<u64>) {
             return; // a change of quotas meanwhile
         }
         let expected = s.groups.limit_of(task);
-        if !s.groups.members[task].is_kernel_thread && limit != expected {
+        let is_exempt = s.groups.members[task].is_kernel_thread || s.tasks[task].context.is_none();
+        if !is_exempt && limit != expected {
             s.finding(format!(
                 "task {task} runs with the quota of group {limit}, and should with that of \
                  {expected}"

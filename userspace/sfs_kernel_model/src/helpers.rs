@@ -5,6 +5,7 @@
 //! as the verifier has it; the functions here rely on that.
 
 use crate::ffi::{self, TaskStruct};
+use crate::lines;
 use crate::program::current;
 use crate::race;
 use crate::sched::{dispatch_enqueue, flush_dispatch_buf, ENQ_PRIQ, LOCAL};
@@ -164,6 +165,7 @@ extern "C" fn scx_bpf_dsq_nr_queued(queue: u64) -> i32 {
         if queue & crate::sched::LOCAL_ON == crate::sched::LOCAL_ON {
             return s.cpus[(queue & 0xffff_ffff) as usize].local.len() as i32;
         }
+        lines::queue(s, queue, false);
         s.queues
             .get(&queue)
             .map_or(ENOENT as i32, |dsq| dsq.len() as i32)
@@ -174,6 +176,7 @@ extern "C" fn scx_bpf_dsq_nr_queued(queue: u64) -> i32 {
 extern "C" fn scx_bpf_dsq_peek(queue: u64) -> *mut TaskStruct {
     race::point();
     with(|s| {
+        lines::queue(s, queue, false);
         let first = s.queues.get(&queue).and_then(|dsq| dsq.iter().next());
         first.map_or(ptr::null_mut(), |task| s.tasks[task].fields.task)
     })
@@ -287,12 +290,16 @@ fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
         s.finding(format!("there is no queue {queue:#x} to take from"));
         return None;
     };
-    let task = dsq.iter().find(|&task| s.may_run(task, cpu))?;
+    let task = dsq.iter().find(|&task| s.may_run(task, cpu));
+    // An empty queue is seen without its lock.
+    lines::queue(s, queue, task.is_some());
+    let task = task?;
     take_out(s, task, queue);
     Some(task)
 }
 
 fn take_out(s: &mut State, task: TaskId, queue: u64) {
+    lines::queue(s, queue, true);
     let key = s.tasks[task].key;
     let there = s.queues.get_mut(&queue).is_some_and(|dsq| dsq.remove(key));
     if !there {

@@ -248,7 +248,10 @@ fn clone(cpu: CpuId, task: TaskId, runs_us: u64, is_thread: bool) -> Option<(Tas
         child
     });
     let held = race::pi_lock(child); // nobody finds it before it is complete
-    init_task(child, true);
+    if !init_task(child, true) {
+        with(|s| s.forget(child));
+        return None;
+    }
     let fails = with(|s| between(s.own_random(task), 0, 40) == 0);
     if fails {
         // A later step of copy_process() fails: scx_cancel_fork().

@@ -31,6 +31,10 @@ pub struct Maps {
     pub function_tables: *const c_void,
     /// Counters.
     pub stats: *const c_void,
+    /// Hints that are to be applied.
+    pub hints: *const c_void,
+    /// Control groups.
+    pub groups: *const c_void,
 }
 
 /// What both halves share, and what follows from it; times in ns; `struct model_words`.
@@ -89,6 +93,38 @@ pub struct Completion {
     pub counted: u32,
 }
 
+/// `struct sfs_hint`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Hint {
+    /// Of a process.
+    pub pid: i32,
+    /// Nothing.
+    pub flags: u32,
+    /// When the request came, ns of CLOCK_MONOTONIC; 0: now.
+    pub arrived_at: u64,
+    /// With SFS_FUNCTION_NAMED; 0: not named.
+    pub function: u64,
+    /// CPU time that it will need, ns; 0: unknown.
+    pub service_ns: u64,
+}
+
+/// `struct sfs_hint_batch`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HintBatch {
+    /// In: hints.
+    pub nr: u32,
+    /// Out: applied.
+    pub applied: u32,
+    /// Out: for a process that is not there.
+    pub dead: u32,
+    /// Out: for a process that belongs to no function.
+    pub foreign: u32,
+    /// Out: for a process that started after the request.
+    pub stale: u32,
+}
+
 /// `struct sfs_mode_switch`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +157,8 @@ extern "C" {
     pub fn model_list_loader_maps(maps: *mut Maps);
     /// Sets S and the waits that begin and end overload, ns.
     pub fn model_set_slice(slice: u64, overload: u64, recover: u64);
+    /// FILTER has so many shards; a byte for each CPU says which one is its own.
+    pub fn model_tune_shards(shards: u32, of_cpus: *const u8);
     /// Arrivals so far.
     pub fn model_nr_arrivals() -> u64;
     /// Returns true if invocations begin at a boundary that takes the time of a wake-up before it.
@@ -129,6 +167,8 @@ extern "C" {
     pub fn model_dismiss_overload();
     /// Sets the rank table of functions without one of their own.
     pub fn model_set_default_table(table: u32);
+    /// Sets the number of unread completions that wakes the loader up.
+    pub fn model_set_completion_batch(batch: u32);
     /// Reads what both halves share.
     pub fn model_read_words(words: *mut Words);
     /// Tasks that a CPU has moved from FILTER to FAIR, from its statistics.
@@ -138,6 +178,8 @@ extern "C" {
     /// Sets the name of the program that the task runs.
     pub fn model_name_task(task: *mut TaskStruct, name: *const c_char);
 
+    /// Applies the hints in the map. Returns 0.
+    pub fn apply_hints(batch: *mut HintBatch) -> i32;
     /// Switches the mode, and moves a part of the tasks that wait. Returns a negative errno.
     pub fn switch_mode(switch: *mut ModeSwitch) -> i32;
 }

@@ -3,6 +3,8 @@
 
 use crate::ffi::TaskStruct;
 use crate::helpers::task_of;
+use crate::lines;
+use crate::oddities::lacks_memory;
 use crate::race;
 use crate::reader;
 use crate::state::{with, State};
@@ -12,12 +14,18 @@ use std::ptr;
 
 /// BPF_LOCAL_STORAGE_GET_F_CREATE.
 const CREATE: u64 = 1;
+const ENOMEM: i64 = -12;
 
 #[no_mangle]
 unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
     race::point();
-    // SAFETY: the kernel half gives a key of this map.
-    with(|s| unsafe { s.maps[&(map as usize)].lookup(key, s.here) })
+    with(|s| {
+        let of = &s.maps[&(map as usize)];
+        // SAFETY: the kernel half gives a key of this map.
+        let value = unsafe { of.lookup(key, s.here) };
+        lines::name_value(map, value, of.value_size());
+        value
+    })
 }
 
 #[no_mangle]
@@ -28,6 +36,11 @@ unsafe extern "C" fn bpf_map_update_elem(
     flags: u64,
 ) -> i64 {
     race::point();
+    // Without a new cgroup's entry there is no cgroup, of which the model knows nothing.
+    let may_fail = map != crate::loader_ffi::maps().groups;
+    if may_fail && with(lacks_memory) {
+        return ENOMEM;
+    }
     // SAFETY: the kernel half gives a key and a value of this map.
     with(|s| unsafe { own(s, map).update(key, value, flags) })
 }
@@ -79,11 +92,14 @@ extern "C" fn bpf_task_storage_get(
     };
     with(|s| {
         let size = s.maps[&(map as usize)].value_size();
+        let lacks = flags & CREATE != 0 && s.tasks[task].context.is_none() && lacks_memory(s);
         let context = &mut s.tasks[task].context;
-        if flags & CREATE != 0 {
+        if flags & CREATE != 0 && !lacks {
             return context.get_or_insert_with(|| Context::new(size)).place();
         }
-        context.as_ref().map_or(ptr::null_mut(), Context::place)
+        let place = context.as_ref().map_or(ptr::null_mut(), Context::place);
+        lines::name_value(map, place, size);
+        place
     })
 }
 

@@ -19,6 +19,8 @@ pub enum Nudge {
     SleepOver(u64),
     /// Somebody asks for statistics.
     Asked,
+    /// The platform tells of requests.
+    Hinted,
     /// From now on it does not answer for so many ns.
     Stall(u64),
     /// SIGKILL.

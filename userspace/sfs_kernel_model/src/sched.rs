@@ -6,6 +6,7 @@ use crate::ffi;
 use crate::ffi::TaskStruct;
 use crate::groups;
 use crate::higher;
+use crate::lines;
 use crate::program::{current, in_program};
 use crate::promises;
 use crate::race;
@@ -199,6 +200,7 @@ pub fn dispatch_enqueue(s: &mut State, task: TaskId, queue: u64, flags: u64) {
     } else {
         dsq.push(task, flags & (ENQ_HEAD | ENQ_PREEMPT) != 0)
     };
+    lines::queue(s, queue, true);
     s.tasks[task].key = key;
     s.tasks[task].place = Place::Queue(queue);
     s.tell(Entry::Queued(task, queue));

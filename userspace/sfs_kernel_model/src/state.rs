@@ -142,6 +142,8 @@ pub enum Event {
     RealTimeSleeps(CpuId, u64),
     /// Something reaches the loader.
     Reader(crate::reader::Nudge),
+    /// The platform tells of requests.
+    Hint,
     /// The replayer has forked the invocation with this number.
     Forked(u32),
     /// The invariants are checked.
@@ -233,6 +235,8 @@ pub struct State {
     pub booted_at: u64,
     /// The loader; `None`: S is fixed, and nobody answers the kernel half.
     pub reader: Option<Box<dyn Reader>>,
+    /// What only some machines have.
+    pub odd: crate::oddities::Odd,
     /// A trace is replayed; `None`: functions arrive as the seed draws them.
     pub replay: Option<crate::replay::Replay>,
 }

@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 pub const KERNEL_THREAD: u32 = 0x0020_0000;
 /// TASK_DEAD.
 pub const DEAD: u32 = 0x80;
+const ENOMEM: i32 = -12;
 
 /// The memory of a new task.
 pub fn new_fields(pid: i32, now: u64) -> Fields {
@@ -63,8 +64,9 @@ pub fn push_task(
     id
 }
 
-/// scx_init_task() and scx_enable_task().
-pub fn init_task(task: TaskId, fork: bool) {
+/// scx_init_task() and scx_enable_task(). Returns false if the fork fails, because there is no
+/// memory for a task under a quota.
+pub fn init_task(task: TaskId, fork: bool) -> bool {
     if !fork {
         groups::post_fork(task);
     }
@@ -72,13 +74,17 @@ pub fn init_task(task: TaskId, fork: bool) {
     // SAFETY: the task is one of the machine's.
     let err = unsafe { ffi::model_init_task(pointer, fork) };
     if err != 0 {
-        return with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
+        if !(fork && err == ENOMEM && with(|s| s.odd.of.no_memory_of > 0)) {
+            with(|s| s.finding(format!("init_task refuses task {task}: {err}")));
+        }
+        return false;
     }
     // SAFETY: the same.
     unsafe { ffi::sfs_enable(pointer) };
     if fork {
         groups::post_fork(task);
     }
+    true
 }
 
 /// The idle task: init_idle().

@@ -146,6 +146,7 @@ fn event_words(s: &State, event: Event) -> Option<String> {
         Event::Group(event) => format!("to control groups: {event:?}"),
         Event::Timer(..) => "a timer fires".into(),
         Event::Reader(nudge) => nudge_words(nudge).into(),
+        Event::Hint => "the platform tells of requests".into(),
         Event::RealTimeSleeps(cpu, _) => format!("the real-time task of CPU {cpu} sleeps"),
         Event::RealTime
         | Event::Resched(_)
@@ -182,6 +183,7 @@ fn nudge_words(nudge: Nudge) -> &'static str {
         Nudge::Ring(..) => "the loader is told of completions",
         Nudge::SleepOver(_) => "a sleep of the loader is over",
         Nudge::Asked => "somebody asks the loader for statistics",
+        Nudge::Hinted => "the platform tells the loader of requests",
         Nudge::Stall(_) => "the loader stalls from now on",
         Nudge::Kill => "the loader is killed",
     }

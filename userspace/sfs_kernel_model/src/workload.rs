@@ -1,11 +1,11 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
-use crate::group_load::GroupLoad;
 use crate::higher::RealTime;
 use crate::social::{self, Social};
-use crate::topology::{self, Place};
 use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use sfs_kernel_draws::group_load::GroupLoad;
+pub use sfs_kernel_draws::numbers::{between, exponential};
+use sfs_kernel_draws::topology::{self, Place};
 
 /// ns in a microsecond.
 const US: u64 = 1_000;
@@ -113,17 +113,6 @@ impl Behaviour {
             Self::Hog | Self::Endless | Self::Yielder(_) | Self::Loader => Some(MS),
         }
     }
-}
-
-/// A time from an exponential distribution, at least 1 us.
-pub fn exponential(random: &mut ChaCha8Rng, mean_ns: u64) -> u64 {
-    let uniform = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-    ((-(1.0 - uniform).ln() * mean_ns as f64) as u64).max(US)
-}
-
-/// A number from `from` to `to`.
-pub fn between(random: &mut ChaCha8Rng, from: u64, to: u64) -> u64 {
-    from + random.next_u64() % (to - from + 1)
 }
 
 /// What a seed draws.

@@ -123,6 +123,12 @@ impl Map {
         self.info.value_size as usize
     }
 
+    /// Where the values of an array are, and their size in bytes; `None`: it is no array.
+    pub fn array(&self) -> Option<(*const u8, usize)> {
+        let array = self.array.as_ref()?;
+        Some((array.place, array.layout.size()))
+    }
+
     /// The value of a key for `cpu`; null if there is none.
     ///
     /// # Safety

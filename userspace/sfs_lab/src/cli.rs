@@ -2,13 +2,14 @@
 
 use crate::bench;
 use crate::bench::args::{BenchArgs, Plan};
-use crate::full::{self, FullArgs};
-use crate::matrix::{self, MatrixArgs};
 use crate::overhead::{self, OverheadArgs};
 use crate::peers::{self, PeersArgs};
 use crate::policies::{self, PoliciesArgs};
+use crate::scale::{self, ScaleArgs};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use sfs_full::full::{self, FullArgs};
+use sfs_full::matrix::{self, MatrixArgs};
 use sfs_jobs::failure::conclude;
 use sfs_jobs::options::parse;
 use sfs_jobs::signals::Interrupt;
@@ -41,6 +42,8 @@ enum Task {
     Peers(PeersArgs),
     /// Simulate the candidates for `--policy` on many workloads, and print tables: `make policies`
     Policies(PoliciesArgs),
+    /// Count in the model what the kernel half costs on many CPUs, and print tables: `make scale`
+    Scale(ScaleArgs),
 }
 
 impl Task {
@@ -53,6 +56,7 @@ impl Task {
             Self::Parity(_) => "parity",
             Self::Peers(_) => "peers",
             Self::Policies(_) => "policies",
+            Self::Scale(_) => "scale",
         }
     }
 
@@ -73,6 +77,7 @@ impl Task {
             Self::Parity(args) => parity::run(&tree, args, &interrupt),
             Self::Peers(args) => peers::run(&tree, &args, &interrupt),
             Self::Policies(args) => policies::run(&tree, args, &interrupt),
+            Self::Scale(args) => scale::run(&tree, &args, &interrupt),
         }
     }
 }

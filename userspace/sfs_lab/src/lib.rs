@@ -12,9 +12,8 @@
 
 pub mod bench;
 pub mod cli;
-pub mod full;
 mod lock;
-pub mod matrix;
 pub mod overhead;
 pub mod peers;
 pub mod policies;
+pub mod scale;

@@ -93,7 +93,7 @@ fn full_ring_buffers_lose_events_only(bench: &Bench) -> Result<()> {
     bench.at_most("a short process meanwhile", short.turnaround(), ms(60))?;
 
     scheduler.signal(Signal::SIGCONT)?;
-    let stats = scheduler.wait_for("rank tables", |stats| stats.rank_tables > 0)?;
+    let stats = scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     let lost = COUNT - COMPLETIONS + COUNT / 2 - EVENTS;
     bench.say(format_args!(
         "{} completions, {} events lost",
@@ -383,7 +383,7 @@ fn no_memory_for_contexts(bench: &Bench) -> Result<()> {
     let options = ["--policy", "learned", "--no-overload", "--ignore-quotas"];
     let scheduler = start_in(bench, &group, &options, true)?;
     fork_every(ms(2), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     let before = scheduler.stats()?;
 
     let used = group.number("memory.current")?;

@@ -108,7 +108,7 @@ fn full_disk_keeps_what_was_learned_before(bench: &Bench) -> Result<()> {
 
     let scheduler = load()?;
     fork_every(ms(2), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     scheduler.finish()?;
     let saved = fs::read(&file).context("nothing was saved")?;
 

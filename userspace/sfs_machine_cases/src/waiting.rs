@@ -89,7 +89,7 @@ fn lone_yielder_keeps_its_cpu(bench: &Bench) -> Result<()> {
         let scheduler = bench.load(&format!("--policy {policy}"))?;
         if policy == "learned" {
             fork_every(ms(2), 150)?;
-            scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+            scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
         }
         let yielder = Process::spawn(|report| loop {
             report.burn(Duration::from_micros(10));

@@ -5,6 +5,7 @@
 //! of the machine's tasks, with the decisions of `sfs_policy`. [`search`] tries one seed after
 //! another, and [`shrink`] makes what one finds small. The same seed gives the same run.
 
+mod credit_checks;
 mod group_checks;
 pub mod limits;
 mod loader;

@@ -6,6 +6,7 @@ use crate::loader::plan::Plan;
 use anyhow::{anyhow, bail, ensure, Context, Error, Result};
 use sfs_fibers::Races;
 use sfs_kernel_model::group_load::GroupLoad;
+use sfs_kernel_model::oddities::Oddities;
 use sfs_kernel_model::topology;
 use sfs_kernel_model::workload::Workload;
 use std::collections::BTreeSet;
@@ -13,9 +14,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 14] = [
+pub const CLASSES: [&str; 17] = [
     "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
-    "topology", "loader", "stall", "death", "readers", "learned",
+    "topology", "loader", "stall", "death", "readers", "learned", "shards", "nomemory", "hints",
 ];
 
 /// A selection; by default everything.
@@ -64,6 +65,16 @@ impl Limits {
         }
         if self.lacks("learned") {
             workload.policy = 0;
+        }
+    }
+
+    /// The same for oddities.
+    pub fn apply_to_oddities(&self, of: Oddities) -> Oddities {
+        let keeps = |class, value, none| if self.lacks(class) { none } else { value };
+        Oddities {
+            shards: keeps("shards", u64::from(of.shards), 1) as u32,
+            no_memory_of: keeps("nomemory", of.no_memory_of, 0),
+            hints_ns: keeps("hints", of.hints_ns, 0),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
 mod checks;
+mod oddities;
 mod replays;
 mod starts;
 
@@ -17,6 +18,8 @@ use sfs_kernel_model::group_moves;
 use sfs_kernel_model::groups::Groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::lines;
+use sfs_kernel_model::loader_ffi;
 use sfs_kernel_model::promises::Promises;
 use sfs_kernel_model::race;
 use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
@@ -29,13 +32,17 @@ use sfs_kernel_model::workload::{between, exponential, Then, Workload};
 use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
 pub use starts::Settings;
-use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, RACES_STREAM, REAL_TIME_STREAM};
+use starts::{
+    stream, ARRIVALS_STREAM, CHANGES_STREAM, ODDITIES_STREAM, RACES_STREAM, REAL_TIME_STREAM,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::ptr;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
+/// SFS_BOUNDARY_HINT.
+const HINTED: u32 = 1 << 4;
 /// The time of boot; the kernel half takes 0 for "never".
 const BOOT_NS: u64 = 1_000_000_000;
 /// How often the invariants are checked, ns.
@@ -60,6 +67,12 @@ pub struct Outcome {
     pub tasks: usize,
     /// What the loader has done, if there is one.
     pub loader: Option<String>,
+    /// Transfers of cache lines, if they were counted.
+    pub lines: Option<lines::Report>,
+    /// How often a CPU got a task.
+    pub switches: u64,
+    /// The machine's time, ns.
+    pub lasted_ns: u64,
     /// How often callbacks have interleaved; `None`: they do not on this machine.
     pub races: Option<Totals>,
     /// A digest of all that happened: the same seed has the same.
@@ -101,6 +114,7 @@ pub(crate) fn live(
         limits: settings.limits.clone(),
         arrivals: stream(seed, ARRIVALS_STREAM),
         changes: stream(seed, CHANGES_STREAM),
+        hints: stream(seed, ODDITIES_STREAM + 1),
         arrived: 0,
         changed: 0,
         left_out: 0,
@@ -110,6 +124,9 @@ pub(crate) fn live(
         check_ns: CHECK_NS,
     };
     machine.load();
+    if settings.counts_lines {
+        lines::start(&machine.workload.topology);
+    }
     let mut races = stream(seed, RACES_STREAM);
     let drawn = settings.limits.apply_to_races(Races::draw(&mut races));
     // A replay is compared with a machine whose callbacks take no time.
@@ -118,6 +135,8 @@ pub(crate) fn live(
     }
     machine.pass_time();
     let races = race::end();
+    let lines = lines::end();
+    oddities::dump();
     with(steady::compare);
     let state = remove().expect("the machine is there until here");
     let outcome = Outcome {
@@ -137,6 +156,9 @@ pub(crate) fn live(
         digest: machine.digest,
         loader: loader::summary(&state),
         races,
+        lines,
+        switches: state.cpus.iter().map(|cpu| cpu.turn).sum(),
+        lasted_ns: state.now - BOOT_NS,
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -148,8 +170,10 @@ pub(crate) fn live(
 /// Makes the machine, without tasks.
 fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings) {
     let groups = Groups::new(workload.groups);
-    // Quotas and weights of groups come before promises.
-    let makes_promises = workload.real_time.is_none() && workload.groups.most == 0;
+    let odd = oddities::drawn(workload, seed, settings);
+    // Quotas and weights of groups come before promises, and a task without a context has none.
+    let makes_promises =
+        workload.real_time.is_none() && workload.groups.most == 0 && odd.of.no_memory_of == 0;
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -160,8 +184,13 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
     // SAFETY: there is a place for each CPU.
     unsafe { ffi::model_tune_topology(workload.topology.as_ptr()) };
     let of = workload.boundaries;
+    let hints = if odd.of.hints_ns > 0 { HINTED } else { 0 };
     // SAFETY: takes plain values.
-    unsafe { ffi::model_tune_boundaries(of.kinds, of.unit, of.idle_ns, of.port) };
+    unsafe { ffi::model_tune_boundaries(of.kinds | hints, of.unit, of.idle_ns, of.port) };
+    let shard_of = |cpu| odd.of.shard_of(cpu, workload.cpus);
+    let shards: Vec<u8> = (0..workload.cpus).map(shard_of).collect();
+    // SAFETY: there is a shard for each CPU.
+    unsafe { loader_ffi::model_tune_shards(odd.of.shards, shards.as_ptr()) };
     let maps = maps();
     let keyed = maps.iter().filter(|info| info.kind != TASK_STORAGE);
     let of = |info: &MapInfo| (info.map as usize, Map::new(*info, workload.cpus));
@@ -197,6 +226,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
         picture: Vec::new(),
         booted_at: BOOT_NS,
         reader: None,
+        odd,
         replay: None,
     });
 }
@@ -225,6 +255,7 @@ struct Machine {
     limits: Limits,
     arrivals: ChaCha8Rng,
     changes: ChaCha8Rng,
+    hints: ChaCha8Rng,
     /// Functions that have arrived, also those that are left out.
     arrived: u64,
     /// The same for changes of tasks.
@@ -269,6 +300,7 @@ impl Machine {
                 Event::RealTimeSleeps(cpu, _) => 10 << 32 | cpu as u64,
                 Event::Reader(_) => 11 << 32,
                 Event::Group(_) => 12 << 32,
+                Event::Hint => 14 << 32,
                 Event::Forked(number) => 13 << 32 | u64::from(number),
             };
             self.digest(at, number);
@@ -314,6 +346,7 @@ impl Machine {
             Event::Arrival => self.arrive(event),
             Event::Forked(number) => self.forked(number),
             Event::Change => self.change(event),
+            Event::Hint => self.hint(event),
             Event::RealTime => {
                 if let Some(kind) = self.workload.real_time {
                     higher::wakes(kind);

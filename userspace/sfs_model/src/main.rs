@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use sfs_model::limits::Limits;
 use sfs_model::machine::{self, Faults, Settings};
 use sfs_model::replay::command::{CompareArgs, ReplayArgs};
+use sfs_model::replay::scale::ScaleArgs;
 use sfs_model::{search, shrink};
 use std::io::Write;
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Task {
     },
     /// Replay a trace, and write a result as `faasbench run` does
     Replay(ReplayArgs),
+    /// Replay a trace on more and more CPUs, and count what they write in turns
+    Scale(ScaleArgs),
     /// Compare a result of a live kernel with one of the model, invocation by invocation
     Compare(CompareArgs),
 }
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         } => search::search(seed, Duration::from_secs(seconds), jobs.map(usize::from))
             .map(|report| report.failed()),
         Task::Replay(args) => args.execute(),
+        Task::Scale(args) => args.execute().map(|()| false),
         Task::Compare(args) => args.execute(),
     };
     match done {
@@ -147,6 +151,7 @@ fn one(what: &What, timeline: bool) -> ExitCode {
         faults: what.faults(),
         limits: what.only.clone(),
         recorded: timeline,
+        ..Settings::default()
     };
     let (seed, ms) = (what.seed, what.ms);
     let outcome = machine::run(seed, ms * 1_000_000, &settings);

@@ -24,10 +24,6 @@ pub const OVERLOAD_FACTOR: f64 = 3.0;
 /// completion, no later arrival goes before it.
 pub const AGEING: f64 = 3.0;
 
-/// Number of completions between two refreshes of the rank tables. Refreshing more often is no
-/// better (docs/policy.md).
-pub const REFRESH: u32 = 100;
-
 /// Number of functions whose tables are made in one go. This takes milliseconds.
 pub const REFRESH_AT_A_TIME: usize = 500;
 

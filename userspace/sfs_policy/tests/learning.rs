@@ -26,7 +26,6 @@ fn small() -> LearnConfig {
     LearnConfig {
         functions: 20,
         tables: 6,
-        warm_up: 10,
         ..LearnConfig::default()
     }
 }
@@ -109,13 +108,16 @@ proptest! {
     }
 
     #[test]
-    fn without_history_there_are_no_tables(history in history(100)) {
-        let mut learner = Learner::new(LearnConfig { warm_up: 100, ..small() });
-        for (function, ns) in history.iter().take(99) {
-            learner.on_completion(*function, *ns);
-            prop_assert_eq!(learner.refresh().len(), 0);
-            prop_assert_eq!(learner.table(*function), None);
-            prop_assert!(!learner.is_ready());
+    fn each_completion_counts_at_once(history in history(100)) {
+        let mut learner = Learner::new(small());
+        learner.refresh();
+        for (function, ns) in history {
+            prop_assert_eq!(learner.pending(), 0);
+            learner.on_completion(function, ns);
+            // Another function may be forgotten for it.
+            prop_assert!((1..=2).contains(&learner.pending()));
+            learner.refresh();
+            prop_assert!(learner.functions().all(|one| one.rank().is_some()));
         }
     }
 
@@ -214,7 +216,6 @@ proptest! {
         let mut learner = learner;
         learner.refresh();
         back.refresh();
-        prop_assert_eq!(back.is_ready(), learner.is_ready());
         prop_assert_eq!(back.table(u64::MAX), learner.table(u64::MAX));
     }
 
@@ -270,14 +271,39 @@ fn a_hundred_thousand_functions_fit_into_64_mb() {
 #[test]
 fn pending_work_is_bounded_without_refreshes() {
     // The pending work grows neither with time nor with functions.
-    let mut learner = Learner::new(LearnConfig {
-        warm_up: 100_000,
-        ..small()
-    });
+    let mut learner = Learner::new(small());
     (0..100_000).for_each(|function| learner.on_completion(function, MS));
+    assert!(learner.pending() <= 2 * 20 + 1, "{}", learner.pending());
     let changes = learner.refresh();
     assert!(changes.len() <= 22, "{}", changes.len());
-    assert!(learner.is_ready());
+}
+
+#[test]
+fn without_history_attained_service_decides() {
+    let mut learner = Learner::new(small());
+    assert_eq!(learner.table(7), None);
+    let changes = learner.refresh();
+    let mut kernel = Kernel::default();
+    kernel.apply(changes.clone());
+    let unknown = learner.table(7).unwrap();
+    assert_eq!(kernel.table(7), Some(unknown));
+    assert_eq!(changes.len(), 2, "a table, and who has it");
+    // From 16 to 30 ms is one level, from 32 ms on there are worse ones.
+    let rank = |ms: u64| unknown.rank(ms * MS);
+    assert!(rank(1) < rank(10) && rank(10) < rank(40));
+    assert_eq!(rank(16), rank(28));
+    assert_eq!(learner.refresh(), []);
+}
+
+#[test]
+fn the_first_completion_tells_functions_apart() {
+    let mut learner = Learner::new(small());
+    learner.refresh();
+    learner.on_completion(1, 2 * MS);
+    learner.on_completion(2, 900 * MS);
+    learner.refresh();
+    let rank = |function| learner.table(function).unwrap().rank(0);
+    assert!(rank(1) < rank(2), "{} {}", rank(1), rank(2));
 }
 
 #[test]

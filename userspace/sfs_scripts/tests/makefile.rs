@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 27] = [
+const TARGETS: [&str; 28] = [
     "build",
     "demo",
     "test",
@@ -27,6 +27,7 @@ const TARGETS: [&str; 27] = [
     "paper",
     "platforms",
     "simulate",
+    "scale",
     "coverage",
     "sanitize",
     "mutants",

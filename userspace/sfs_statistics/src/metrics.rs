@@ -77,8 +77,7 @@ with_kernel_counters! { with_hint_counters { metrics {
         sandboxes_left_out: u64 = "Sandboxes beyond --max-sandboxes, whose tasks are not \
              functions",
         functions: u64 = "Functions with learned service times (--policy learned)",
-        rank_tables: u64 = "Rank tables that these functions share; 0 as long as nothing is \
-             ranked",
+        rank_tables: u64 = "Rank tables that functions share; 0 if nothing is ranked",
         queue_delay_mean_us: f64 = "Mean queueing delay of FILTER work, in microseconds",
         queue_delay_p99_us: u64 = "99th percentile of the queueing delay since load, in \
              microseconds (upper end of a power of two)",

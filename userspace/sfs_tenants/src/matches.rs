@@ -158,7 +158,7 @@ impl<'a> Arena<'a> {
         Ok(())
     }
 
-    /// Runs invocations until the scheduler has ranks.
+    /// Runs invocations that the scheduler learns from.
     fn teach(&self) -> Result<()> {
         let Some(scheduler) = &self.scheduler else {
             return Ok(());
@@ -168,7 +168,7 @@ impl<'a> Arena<'a> {
         for _ in 0..LESSONS {
             Process::spawn_in(&tenant, |report| report.burn(ms(2)))?.wait()?;
         }
-        scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+        scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
         drop(tenant);
         self.wait_for_sandboxes(0)
     }

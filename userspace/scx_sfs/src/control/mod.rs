@@ -232,15 +232,13 @@ impl<'object, 'config> Control<'object, 'config> {
         due.chain(quotas).min()
     }
 
-    /// Returns how much longer a batch of completions too small for a wake-up may wait, or None
-    /// without learning.
+    /// Returns how much longer updates of the ranks, or a batch of completions too small for a
+    /// wake-up, may wait; None without learning.
     fn learn_in(&self) -> Option<Duration> {
         let learning = self.learning.as_ref()?;
-        Some(if learning.has_more() {
-            Duration::ZERO
-        } else {
-            LEARN_AFTER.saturating_sub(self.taken_at.elapsed())
-        })
+        let batch = LEARN_AFTER.saturating_sub(self.taken_at.elapsed());
+        let update = learning.due_in(Instant::now());
+        Some(update.map_or(batch, |due| due.min(batch)))
     }
 
     /// Waits until a source is ready, or learning or a sign of life is due. Returns the ready
@@ -291,7 +289,7 @@ impl<'object, 'config> Control<'object, 'config> {
     fn take_events(&mut self) -> Result<()> {
         self.taken_at = Instant::now();
         self.ring.consume().context("cannot read events")?;
-        self.learn()?;
+        self.learn();
         let events = std::mem::take(&mut *self.events.borrow_mut());
         for event in events {
             match event.kind {
@@ -306,26 +304,25 @@ impl<'object, 'config> Control<'object, 'config> {
     /// Learns from the completions since the last time, and has the result saved.
     fn learn_rest(&mut self) -> Result<()> {
         let consumed = self.ring.consume().context("cannot read events");
-        let learned = consumed.and_then(|()| self.learn());
+        self.learn();
         if let Some(learning) = self.learning.as_mut() {
             learning.save();
         }
-        learned
+        consumed
     }
 
-    /// Learns from completed invocations. With the first ranks, the mode goes back to normal,
-    /// because overload concerns only FILTER and FAIR.
-    fn learn(&mut self) -> Result<()> {
+    /// Learns from completed invocations.
+    fn learn(&mut self) {
         let completions = std::mem::take(&mut *self.completions.borrow_mut());
-        let Some(learning) = self.learning.as_mut() else {
-            return Ok(());
-        };
-        learning.take(&completions, &mut self.kernel);
-        if learning.is_in_force() && self.controller.mode() == Mode::FairOnly {
-            self.kernel.switch_mode(Mode::Filter)?;
-            self.controller.on_delay(0);
+        if let Some(learning) = self.learning.as_mut() {
+            learning.take(&completions, &mut self.kernel);
         }
-        Ok(())
+    }
+
+    /// Returns whether functions are ranked.
+    fn ranks(&self) -> bool {
+        let learning = self.learning.as_ref();
+        learning.is_some_and(|learning| !learning.has_given_up())
     }
 
     fn take_sandboxes(&mut self) -> Result<()> {
@@ -349,9 +346,10 @@ impl<'object, 'config> Control<'object, 'config> {
         }
     }
 
-    /// The kernel half reports a delay that begins or ends overload.
+    /// The kernel half reports a delay that begins or ends overload. Ranked work does not wait in
+    /// FILTER, and needs no other mode.
     fn on_delay(&mut self, event: sfs_event) -> Result<()> {
-        if self.learning.as_ref().is_some_and(Learning::is_in_force) {
+        if self.ranks() {
             self.kernel.dismiss_overload();
             return Ok(());
         }

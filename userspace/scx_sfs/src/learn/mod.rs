@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use sfs_bpf::kernel::Ranking;
-use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
-use sfs_policy::learn::{Change, LearnConfig, Learner};
+use sfs_policy::defaults::REFRESH_AT_A_TIME;
+use sfs_policy::learn::{refresh_after, wake_after, Change, LearnConfig, Learner};
 use sfs_state::save::Saver;
-use tracing::{info, warn};
+use tracing::warn;
 
 use pace::Pace;
 use sfs_bpf::bpf_intf::sfs_completion;
@@ -29,7 +29,10 @@ pub struct Learning {
     /// The kernel half has rejected an update; ranking has stopped.
     given_up: bool,
     saver: Option<Saver>,
+    /// Completions since the last refresh.
     since_refresh: u32,
+    /// Number of completions after which the kernel half wakes the loader up; 0: not set yet.
+    batch: u32,
     /// Whether there is new state that the saver has not received.
     unsaved: bool,
     saved_at: Instant,
@@ -56,7 +59,8 @@ impl Learning {
             learner,
             given_up: false,
             saver: file.and_then(start_saver),
-            since_refresh: REFRESH, // pass on the restored state at once
+            since_refresh: u32::MAX, // pass on the restored state at once
+            batch: 0,
             unsaved: false,
             saved_at: Instant::now(),
             complained: false,
@@ -66,9 +70,10 @@ impl Learning {
     }
 
     /// Takes completions and passes the resulting updates, or a part of them, to the kernel
-    /// half: [`has_more`](Self::has_more) tells whether to call again at once. If the kernel
-    /// half rejects an update, this is logged and ranking stops. Service times are still
-    /// learned for the next start.
+    /// half: [`due_in`](Self::due_in) tells when to call again. The first call sets the table
+    /// of unknown functions; without history it ranks by attained service. If the kernel half
+    /// rejects an update, this is logged and ranking stops. Service times are still learned for
+    /// the next start.
     pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
             let (killed, counted) = (one.killed != 0, one.counted != 0);
@@ -76,14 +81,14 @@ impl Learning {
                 .on_end(one.function, one.service_ns, killed, counted);
         }
         let count = completions.len() as u32;
-        self.since_refresh += count;
+        self.since_refresh = self.since_refresh.saturating_add(count);
         self.unsaved |= count > 0;
-        let is_due = self.since_refresh >= REFRESH && self.pace.is_due(Instant::now());
-        if !self.given_up && (self.round.is_some() || is_due) {
+        if self.due_in(Instant::now()) == Some(Duration::ZERO) {
             if let Err(error) = self.go_on(kernel) {
                 self.give_up(&error, kernel);
             }
         }
+        self.set_batch(kernel);
         if self.is_save_due(Instant::now()) {
             self.save();
         }
@@ -100,9 +105,26 @@ impl Learning {
         );
     }
 
-    /// Returns whether more updates for the kernel half are due at once.
-    pub fn has_more(&self) -> bool {
-        self.round.is_some()
+    /// Returns how long more updates for the kernel half have to wait at `now`, or None if there
+    /// are none.
+    pub fn due_in(&self, now: Instant) -> Option<Duration> {
+        if self.given_up {
+            return None;
+        }
+        if self.round.is_some() {
+            return Some(Duration::ZERO);
+        }
+        let is_due = self.since_refresh >= refresh_after(self.learner.completions());
+        is_due.then(|| self.pace.left(now))
+    }
+
+    /// Tells the kernel half after how many completions the loader wants to be woken up.
+    fn set_batch(&mut self, kernel: &mut impl Ranking) {
+        let batch = wake_after(self.learner.completions());
+        if batch != self.batch {
+            self.batch = batch;
+            kernel.set_completion_batch(batch);
+        }
     }
 
     /// Passes a part of the changes to the kernel half.
@@ -130,7 +152,6 @@ impl Learning {
     }
 
     fn tell(&mut self, kernel: &mut impl Ranking) -> Result<()> {
-        let was_ready = self.learner.is_ready();
         for change in self.learner.refresh_some(REFRESH_AT_A_TIME) {
             match change {
                 Change::Table(id, table) => kernel.set_rank_table(id, &table)?,
@@ -141,9 +162,6 @@ impl Learning {
                 }
                 Change::Forgotten(function) => kernel.forget_function(function)?,
             }
-        }
-        if self.learner.is_ready() && !was_ready {
-            info!("functions are now ranked by their learned service times");
         }
         Ok(())
     }
@@ -178,12 +196,8 @@ impl Learning {
         drop(self.saver.take());
     }
 
-    /// Returns whether functions are ranked: tables exist, and the kernel half has taken them.
-    pub fn is_in_force(&self) -> bool {
-        self.learner.is_ready() && !self.given_up
-    }
-
-    /// Returns whether ranking has stopped until the next start.
+    /// Returns whether ranking has stopped until the next start, because the kernel half has
+    /// rejected an update.
     pub fn has_given_up(&self) -> bool {
         self.given_up
     }
@@ -282,7 +296,7 @@ mod tests {
         assert!(!file.exists());
         // It continues to learn and to rank, and forgets everything at the end.
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
-        assert!(learning.is_in_force() && half.default_table.is_some());
+        assert!(!learning.has_given_up() && half.default_table.is_some());
         assert_eq!(learning.size().0, 2);
         assert_eq!(Learning::new(Some(file)).size().0, 0);
     }
@@ -294,6 +308,7 @@ mod tests {
         refuses_to_forget: bool,
         tables: usize,
         default_table: Option<u16>,
+        batch: u32,
     }
 
     impl Ranking for Half {
@@ -316,6 +331,10 @@ mod tests {
             Ok(())
         }
 
+        fn set_completion_batch(&mut self, completions: u32) {
+            self.batch = completions;
+        }
+
         fn rank_no_more(&mut self) {
             self.default_table = None;
         }
@@ -335,21 +354,58 @@ mod tests {
     /// Refreshes after these completions, regardless of the pace.
     fn learn(learning: &mut Learning, half: &mut Half, completions: &[sfs_completion]) {
         learning.pace = Pace::default();
-        learning.since_refresh = REFRESH;
+        learning.since_refresh = u32::MAX;
         learning.take(completions, half);
-        while learning.has_more() {
+        while learning.round.is_some() {
             learning.take(&[], half);
         }
+    }
+
+    #[test]
+    fn there_are_ranks_before_the_first_completion() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        learning.take(&[], &mut half);
+        assert_eq!((half.tables, half.default_table), (1, Some(0)));
+        assert_eq!(learning.size(), (0, 1));
+        assert_eq!(half.batch, 1);
+        assert_eq!(learning.due_in(Instant::now()), None);
+    }
+
+    #[test]
+    fn each_of_the_first_completions_is_due() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        learning.take(&[], &mut half);
+        let pause = learning.pace.left(Instant::now());
+        learning.take(&completions(7, 2_000_000, 1), &mut half);
+        let due = learning.due_in(Instant::now());
+        assert!(due.is_none_or(|due| due <= pause), "{due:?}, {pause:?}");
+        learn(&mut learning, &mut half, &[]);
+        assert!(learning.functions(1, |_| None)[0].rank.is_some());
+    }
+
+    #[test]
+    fn the_more_is_known_the_fewer_wake_ups() {
+        let (mut learning, mut half) = (Learning::new(None), Half::default());
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 1000));
+        assert_eq!(half.batch, 20);
+        learning.take(&completions(7, 2_000_000, 20), &mut half);
+        assert!(learning.due_in(Instant::now()).is_some());
+        learn(&mut learning, &mut half, &completions(7, 2_000_000, 99_000));
+        assert_eq!(half.batch, 256);
+        learning.take(&completions(7, 2_000_000, 99), &mut half);
+        assert_eq!(learning.due_in(Instant::now()), None);
+        learning.take(&completions(7, 2_000_000, 1), &mut half);
+        assert!(learning.due_in(Instant::now()).is_some());
     }
 
     #[test]
     fn a_refused_table_ends_the_ranks() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
-        assert!(learning.is_in_force() && half.default_table.is_some());
+        assert!(!learning.has_given_up() && half.default_table.is_some());
         half.refuses_tables = true;
         learn(&mut learning, &mut half, &completions(8, 900_000_000, 200));
-        assert!(learning.has_given_up() && !learning.is_in_force());
+        assert!(learning.has_given_up());
         assert_eq!(half.default_table, None);
         // Half of the tables would be worse than none, so there is no way back.
         half.refuses_tables = false;
@@ -367,8 +423,8 @@ mod tests {
     fn even_the_first_table_may_be_refused() {
         let (mut learning, mut half) = (Learning::new(None), Half::default());
         half.refuses_tables = true;
-        learn(&mut learning, &mut half, &completions(7, 2_000_000, 200));
-        assert!(learning.has_given_up() && !learning.is_in_force());
+        learning.take(&[], &mut half);
+        assert!(learning.has_given_up());
         assert_eq!(half.default_table, None);
     }
 
@@ -389,7 +445,7 @@ mod tests {
                 &completions(function, 2_000_000, 1),
             );
         }
-        assert!(learning.is_in_force());
+        assert!(!learning.has_given_up());
         learn(&mut learning, &mut half, &completions(18, 2_000_000, 1));
         assert!(learning.has_given_up() && half.default_table.is_none());
     }

@@ -11,8 +11,10 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.not_before.is_none_or(|time| now >= time)
+    /// Returns how long the operation has to wait at `now`.
+    pub(super) fn left(&self, now: Instant) -> Duration {
+        let left = |time: Instant| time.saturating_duration_since(now);
+        self.not_before.map_or(Duration::ZERO, left)
     }
 
     /// Notes that the operation ended at `end` and took `busy`.
@@ -30,11 +32,12 @@ mod tests {
         let start = Instant::now();
         let ms = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::default();
-        assert!(pace.is_due(start));
+        assert_eq!(pace.left(start), Duration::ZERO);
         pace.done(Duration::from_millis(5), ms(5));
-        assert!(!pace.is_due(ms(2004)));
-        assert!(pace.is_due(ms(2005)));
+        assert_eq!(pace.left(ms(2004)), Duration::from_millis(1));
+        assert_eq!(pace.left(ms(2005)), Duration::ZERO);
         pace.done(Duration::from_millis(1000), ms(1000));
-        assert!(pace.is_due(ms(6000)));
+        assert_eq!(pace.left(ms(5000)), Duration::from_secs(1));
+        assert_eq!(pace.left(ms(7000)), Duration::ZERO);
     }
 }

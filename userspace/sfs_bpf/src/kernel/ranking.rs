@@ -35,7 +35,10 @@ pub trait Ranking {
     /// It is rejected.
     fn forget_function(&mut self, function: u64) -> Result<()>;
 
-    /// Stops ranking, as before the first table. This cannot fail.
+    /// Sets the number of unread completions, 1 or more, that wakes the loader up.
+    fn set_completion_batch(&mut self, completions: u32);
+
+    /// Stops ranking: functions are scheduled as with `--policy sfs`. This cannot fail.
     fn rank_no_more(&mut self);
 }
 
@@ -73,6 +76,12 @@ impl Ranking for KernelHalf<'_> {
         map.delete(&function.to_ne_bytes())
             .or_else(|error| ignore(error, ErrorKind::NotFound))
             .context("cannot have the kernel half forget a function")
+    }
+
+    fn set_completion_batch(&mut self, completions: u32) {
+        if let Some(data) = self.skel.maps.data_data.as_mut() {
+            Word::store(&mut data.completion_batch, completions);
+        }
     }
 
     /// Writes a word in shared memory. Tasks already queued by rank are served first; tasks

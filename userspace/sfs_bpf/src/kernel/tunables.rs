@@ -19,8 +19,8 @@ use crate::shards::Shards;
 pub enum Policy {
     /// First in, first out for S of CPU time, then fair shares.
     Sfs,
-    /// By the learned service times of each function; as sfs until there are
-    /// enough of them, or if the kernel half rejects the ranks.
+    /// By the learned service times of each function, and by attained service
+    /// as long as none are known; as sfs if the kernel half rejects the ranks.
     Learned,
     /// Fair shares for all.
     Fair,

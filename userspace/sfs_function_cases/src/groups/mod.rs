@@ -86,7 +86,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "quota_outlasts_the_first_ranks",
-        about: "tasks that wait for quota when ranks come into force continue by rank",
+        about: "tasks that wait for quota before they have had a turn continue by rank",
         run: throttled::quota_outlasts_the_first_ranks,
     },
     Case {

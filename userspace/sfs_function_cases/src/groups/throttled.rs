@@ -45,7 +45,7 @@ pub(super) fn lifted_quota_lets_go(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// Such tasks have no ranked slice yet. The kernel ejects a scheduler that puts them, in order of
+/// Some tasks wait for quota before they have had a ranked slice. The kernel ejects a scheduler that puts them, in order of
 /// arrival, into the queue that is ordered by rank.
 pub(super) fn quota_outlasts_the_first_ranks(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
@@ -59,10 +59,10 @@ pub(super) fn quota_outlasts_the_first_ranks(bench: &Bench) -> Result<()> {
         Ok((hogs_in(&group, 4)?, group))
     });
     let groups = groups.collect::<Result<Vec<_>>>()?;
-    // Work that waits by rank as soon as there are ranks.
+    // Work that waits by rank.
     let hogs = bench.each_cpu(|_| Process::hog())?;
     fork_every(ms(4), 150)?;
-    scheduler.wait_for("ranks", |stats| stats.rank_tables > 0)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     // Quota that is not used in its period is lost, and the group may wait behind ranked work
     // meanwhile: with 8 CPUs it gets 7 to 10.5 %.
     let used = used_in(&groups[0].1, ms(2000))?;

@@ -29,7 +29,7 @@ const WORKLOADS: [(&str, &str); 9] = [
 ];
 
 /// Options of `learned`, each of which changes one rule.
-const RULES: [&str; 21] = [
+const RULES: [&str; 22] = [
     "--aim turnaround",
     "--aim slowdown",
     "--ageing 0",
@@ -41,8 +41,9 @@ const RULES: [&str; 21] = [
     "--level 4",
     "--tick-us 0",
     "--tick-us 10000",
+    "--refresh 1",
+    "--refresh 100",
     "--refresh 1000",
-    "--warm-up 20 --refresh 20",
     "--prior 0",
     "--prior 4",
     "--window 16",

@@ -1,6 +1,7 @@
 //! What the loader does in a step of its work: it reads what the kernel half reports, decides, and
 //! writes what follows.
 
+use super::learning::Learning;
 use super::{checks, own, Step};
 use sfs_kernel_model::loader_ffi::{self as ffi, Completion, ModeSwitch};
 use sfs_kernel_model::program::in_program;
@@ -15,6 +16,10 @@ pub fn look(s: &mut State) {
     let now = s.now;
     let loader = own(s);
     loader.is_asked = false;
+    // `HintListener`: hints are applied before anything else is looked at.
+    if std::mem::take(&mut loader.is_hinted) {
+        loader.steps.push_back(Step::Hints);
+    }
     if !loader.has_events() && loader.learn_in(now) != Some(0) {
         return;
     }
@@ -38,19 +43,17 @@ pub fn look(s: &mut State) {
 
 /// `Control::learn()`.
 pub fn learn(s: &mut State, completions: &[Completion]) {
-    let since_load = s.now - s.booted_at;
+    let now = s.now;
     let loader = own(s);
     let learning = loader.learning.as_mut().expect("it learns");
-    match learning.take(completions, since_load) {
+    match learning.take(completions, now) {
         // SAFETY: writes a number of the kernel half.
         None => unsafe { ffi::model_set_default_table(ffi::NO_TABLE) },
         Some(changes) => changes.into_iter().for_each(|change| hand_over(s, change)),
     }
-    let loader = own(s);
-    if loader.is_in_force() && loader.controller.mode() == Mode::FairOnly {
-        loader.steps.push_front(Step::Switch(Mode::Filter));
-        loader.controller.on_delay(0);
-    }
+    let batch = own(s).learning.as_ref().map(Learning::batch);
+    // SAFETY: writes a number of the kernel half.
+    batch.map(|batch| unsafe { ffi::model_set_completion_batch(batch) });
 }
 
 /// The trait `Ranking` of the loader.

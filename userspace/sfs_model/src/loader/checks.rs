@@ -8,7 +8,7 @@ use sfs_kernel_model::timeline::turn_of;
 use sfs_policy::Mode;
 use std::ops::Range;
 
-/// DSQ_FILTER, DSQ_FAIR: the only shard on this machine.
+/// DSQ_FILTER, FILTER's first shard, behind which the others follow, and DSQ_FAIR.
 const FILTER: u64 = 0x10000;
 const FAIR: u64 = 0x20000;
 /// TURN_FILTER.
@@ -112,7 +112,7 @@ fn backlog_is_gone(s: &mut State, words: &Words) {
     if pending || words.mode == 0 {
         return;
     }
-    let waiting = length(s, FILTER);
+    let (waiting, _) = waiting(s);
     if waiting > 0 {
         s.finding(format!("{waiting} tasks wait in FILTER in fair-only mode"));
     }
@@ -240,7 +240,9 @@ fn length(s: &State, queue: u64) -> usize {
 
 /// Tasks that wait in FILTER and in FAIR.
 pub fn waiting(s: &State) -> (usize, usize) {
-    (length(s, FILTER), length(s, FAIR))
+    let shards = FILTER..FILTER + u64::from(s.odd.of.shards);
+    let filter = shards.map(|queue| length(s, queue)).sum();
+    (filter, length(s, FAIR))
 }
 
 /// The kernel half has switched the mode: as many tasks as it says have changed queues, and none

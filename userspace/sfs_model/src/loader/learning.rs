@@ -3,8 +3,10 @@
 
 use super::plan::Learns;
 use sfs_kernel_model::loader_ffi::Completion;
-use sfs_policy::defaults::{REFRESH, REFRESH_AT_A_TIME};
-use sfs_policy::learn::{pause_after, Change, LearnConfig, Learner};
+use sfs_policy::defaults::REFRESH_AT_A_TIME;
+use sfs_policy::learn::{
+    pause_after, refresh_after, wake_after, Change, LearnConfig, Learner,
+};
 use std::time::Duration;
 
 /// CPU time that computing the tables of some functions takes, ns.
@@ -21,12 +23,13 @@ pub struct Learning {
     not_before: u64,
     /// Functions left in a round of refreshes, and its CPU time so far, ns.
     round: Option<(usize, u64)>,
-    refused_ns: Option<u64>,
+    /// The kernel refuses tables from then on, ns since boot.
+    refused_at: Option<u64>,
 }
 
 impl Learning {
-    /// Of a loader that has just started.
-    pub fn new(learns: Learns) -> Self {
+    /// Of a loader that has just started, at `now`.
+    pub fn new(learns: Learns, now: u64) -> Self {
         let mut learner = Learner::new(LearnConfig::default());
         if learns.is_restored {
             for function in 0..RESTORED {
@@ -36,39 +39,51 @@ impl Learning {
         Self {
             learner,
             given_up: false,
-            since_refresh: REFRESH,
+            since_refresh: u32::MAX,
             not_before: 0,
             round: None,
-            refused_ns: learns.refused_ns,
+            refused_at: learns.refused_ns.map(|ns| now + ns),
         }
     }
 
     /// Functions are ranked by what it has handed over.
     pub fn is_in_force(&self) -> bool {
-        self.learner.is_ready() && !self.given_up
+        !self.given_up
     }
 
-    /// A round of refreshes is not over.
-    pub fn has_more(&self) -> bool {
-        self.round.is_some()
+    /// `Learning::due_in()` there, ns.
+    pub fn due_in(&self, now: u64) -> Option<u64> {
+        if self.given_up {
+            return None;
+        }
+        if self.round.is_some() {
+            return Some(0);
+        }
+        let is_due = self.since_refresh >= refresh_after(self.learner.completions());
+        is_due.then(|| self.not_before.saturating_sub(now))
     }
 
-    /// `Learning::take()` there, at `now` ns after load. Returns what the kernel half is to be
-    /// told; `None`: the kernel has refused it, and functions are ranked no more.
+    /// The number of completions that wakes the loader up.
+    pub fn batch(&self) -> u32 {
+        wake_after(self.learner.completions())
+    }
+
+    /// `Learning::take()` there. Returns what the kernel half is to be told; `None`: the kernel
+    /// has refused it, and functions are ranked no more.
     pub fn take(&mut self, completions: &[Completion], now: u64) -> Option<Vec<Change>> {
         for one in completions {
             let (killed, counted) = (one.killed != 0, one.counted != 0);
             self.learner
                 .on_end(one.function, one.service_ns, killed, counted);
         }
-        self.since_refresh += completions.len() as u32;
-        let is_due = self.since_refresh >= REFRESH && now >= self.not_before;
-        if self.given_up || !(self.round.is_some() || is_due) {
+        let count = completions.len() as u32;
+        self.since_refresh = self.since_refresh.saturating_add(count);
+        if self.due_in(now) != Some(0) {
             return Some(Vec::new());
         }
         let changes = self.go_on(now);
         let has_table = changes.iter().any(|c| matches!(c, Change::Table(..)));
-        if has_table && self.refused_ns.is_some_and(|from| now >= from) {
+        if has_table && self.refused_at.is_some_and(|from| now >= from) {
             self.given_up = true;
             self.round = None;
             return None;

@@ -14,6 +14,7 @@ use learning::{Learning, REFRESH_NS};
 use plan::Plan;
 use rand_chacha::ChaCha8Rng;
 use sfs_kernel_model::loader_ffi::{self as ffi, Completion};
+use sfs_kernel_model::oddities::apply_hints;
 use sfs_kernel_model::race;
 use sfs_kernel_model::reader::{Nudge, Reader};
 use sfs_kernel_model::sched::wake_up;
@@ -53,6 +54,7 @@ enum Step {
     Learn(Vec<Completion>),
     Event(ffi::Event),
     Switch(Mode),
+    Hints,
 }
 
 /// What the loader has written into the kernel half.
@@ -81,6 +83,7 @@ pub struct Loader {
     /// Counts sleeps, so that late ends are recognised.
     sleeps: u64,
     is_asked: bool,
+    is_hinted: bool,
     taken_at: u64,
     arrivals_read: u64,
     stalled_until: u64,
@@ -163,11 +166,12 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
             rings: RINGS.map(Ring::new),
             listed: [false; 2],
             controller,
-            learning: plan.learns.map(Learning::new),
+            learning: plan.learns.map(|learns| Learning::new(learns, s.now)),
             steps: VecDeque::new(),
             sleep: Sleep::Poll,
             sleeps: 0,
             is_asked: false,
+            is_hinted: false,
             taken_at: s.now,
             arrivals_read: 0,
             stalled_until: 0,
@@ -180,11 +184,12 @@ pub fn start(task: TaskId, pid: i32, plan: Plan, random: ChaCha8Rng) {
             plan,
         };
         loader.set_slice(s.now, told.slice_ns);
-        // `Control::start()` hands over a restored state before it attaches.
-        if loader.learning.is_some() {
-            loader.steps.push_back(Step::Learn(Vec::new()));
-        }
+        let learns = loader.learning.is_some();
         s.reader = Some(Box::new(loader));
+        // `Control::start()` hands over the first tables before it attaches.
+        if learns {
+            answers::learn(s, &[]);
+        }
     });
 }
 
@@ -240,6 +245,11 @@ fn rounded_up(ns: u64) -> u64 {
     (ns + 999_000) / 1_000_000 * 1_000_000
 }
 
+/// Whether the machine has a loader.
+pub fn is_there() -> bool {
+    with(|s| of(s).is_some())
+}
+
 /// The scheduler is unloaded, because the loader is gone.
 pub fn is_gone(s: &State) -> bool {
     of(s).is_some_and(|loader| loader.is_gone)
@@ -290,6 +300,7 @@ pub fn step(cpu: CpuId) -> Next {
         Ok(Some(Step::Learn(completions))) => with(|s| answers::learn(s, &completions)),
         Ok(Some(Step::Event(event))) => with(|s| answers::take(s, event)),
         Ok(Some(Step::Switch(mode))) => answers::switch(cpu, mode),
+        Ok(Some(Step::Hints)) => apply_hints(cpu),
     }
     with(|s| {
         let now = s.now;
@@ -337,6 +348,7 @@ impl Loader {
             Nudge::Ring(number, _) => self.listed[number] = true,
             Nudge::SleepOver(number) => return number == self.sleeps,
             Nudge::Asked => self.is_asked = true,
+            Nudge::Hinted => self.is_hinted = true,
             Nudge::Stall(ns) => {
                 self.stalled_until = now + ns;
                 return false;
@@ -358,6 +370,7 @@ impl Loader {
     fn is_ready(&mut self, now: u64) -> bool {
         self.has_events()
             || self.is_asked
+            || self.is_hinted
             || self.learn_in(now).is_some_and(|ns| rounded_up(ns) == 0)
     }
 
@@ -365,7 +378,7 @@ impl Loader {
     fn learn_in(&self, now: u64) -> Option<u64> {
         let learning = self.learning.as_ref()?;
         let left = (self.taken_at + defaults::LEARN_AFTER.as_nanos() as u64).saturating_sub(now);
-        Some(if learning.has_more() { 0 } else { left })
+        Some(learning.due_in(now).map_or(left, |due| due.min(left)))
     }
 
     /// `KernelHalf::set_slice()`.

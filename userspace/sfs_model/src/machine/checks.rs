@@ -1,6 +1,7 @@
 //! The invariants that hold on every machine.
 
 use super::{Machine, LONGEST_WAIT_NS};
+use crate::credit_checks;
 use crate::group_checks;
 use crate::loader;
 use sfs_kernel_model::ffi::{self, Counts};
@@ -14,6 +15,7 @@ impl Machine {
     /// The invariants.
     pub(super) fn check(&self) {
         recount();
+        credit_checks::check();
         group_checks::check(self.workload.tick_ns);
         loader::checks::check(self.workload.tick_ns);
         with(|s| {
@@ -103,11 +105,18 @@ fn recount() {
                 "the kernel half counts {all:?}, and a recount gives {counted:?}"
             ));
         }
-        for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
+        // FILTER's number comes first. Its shards are counted by the kernel.
+        let first = if s.odd.of.shards > 1 { 2 } else { 1 };
+        for (number, &waiting) in all.waiting.iter().enumerate().skip(first) {
             let Some(dsq) = s.queues.get(&((number as u64) << 16)) else {
                 continue;
             };
-            let length = dsq.len() as i64;
+            // A task without a context is not counted.
+            let is_known = |task: &TaskId| s.tasks[*task].context.is_some();
+            let length = match s.odd.of.no_memory_of {
+                0 => dsq.len() as i64,
+                _ => dsq.iter().filter(is_known).count() as i64,
+            };
             if length > waiting {
                 let is_counted =
                     |task: &TaskId| counted_in.get(task).is_some_and(|of| of[number] > 0);

@@ -10,6 +10,7 @@ use sfs_kernel_model::group_events;
 use sfs_kernel_model::groups::{GroupId, ROOT};
 use sfs_kernel_model::higher;
 use sfs_kernel_model::life;
+use sfs_kernel_model::oddities::Oddities;
 use sfs_kernel_model::race;
 use sfs_kernel_model::sched::wake_up;
 use sfs_kernel_model::state::{with, CpuId, Event, Faults, Place, TaskId, FIRST_PID};
@@ -18,12 +19,13 @@ use sfs_kernel_model::timeline::Entry;
 use sfs_kernel_model::workload::{between, Behaviour};
 
 /// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of
-/// pauses (two streams), of each resident.
+/// pauses (two streams), of oddities, of each resident.
 pub(super) const ARRIVALS_STREAM: u64 = 1;
 pub(super) const CHANGES_STREAM: u64 = 2;
 pub(super) const LOADER_STREAM: u64 = 3;
 pub(super) const REAL_TIME_STREAM: u64 = 5;
 pub(super) const RACES_STREAM: u64 = 6;
+pub(super) const ODDITIES_STREAM: u64 = 8;
 pub(super) const RESIDENT_STREAMS: u64 = 1_000;
 
 /// How a seed is run.
@@ -35,6 +37,10 @@ pub struct Settings {
     pub limits: Limits,
     /// The timeline is recorded.
     pub recorded: bool,
+    /// It has these oddities; `None`: those that the seed draws.
+    pub oddities: Option<Oddities>,
+    /// Transfers of cache lines are counted.
+    pub counts_lines: bool,
 }
 
 /// Random numbers of one kind of a seed's events: without another kind they are the same.
@@ -96,6 +102,10 @@ impl Machine {
             if self.workload.changes_ns > 0 {
                 s.after(self.workload.changes_ns, Event::Change);
             }
+            if s.odd.of.hints_ns > 0 {
+                s.after(s.odd.of.hints_ns, Event::Hint);
+            }
+            s.odd.is_loaded = true;
         });
     }
 
@@ -234,7 +244,9 @@ pub(super) fn born_as(task: TaskId, behaviour: Behaviour, cpu: CpuId) {
     let _held = race::pi_lock(task); // nobody finds it before it is complete
     loader::name_function(task, behaviour);
     with(|s| s.tell(Entry::Arrives(task)));
-    init_task(task, true);
+    if !init_task(task, true) {
+        return with(|s| s.forget(task));
+    }
     with(|s| {
         s.tasks[task].life.is_unborn = true;
         life::plan(s, task);

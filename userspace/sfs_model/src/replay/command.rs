@@ -11,6 +11,8 @@ use faas_data::output::{print, Output};
 use faas_data::result::{self, Record};
 use faas_data::stats::mean;
 use faas_data::trace::Trace;
+use sfs_kernel_model::oddities::Oddities;
+use sfs_kernel_model::topology;
 use sfs_policy::defaults;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -86,9 +88,11 @@ impl ReplayArgs {
             trace: &trace.invocations,
             cpus: usize::from(self.cpus),
             policy: self.policy,
+            topology: topology::flat(usize::from(self.cpus)),
             expenses: self.costs.clone(),
             settings: Settings {
                 recorded: self.timeline,
+                oddities: Some(Oddities::default()),
                 ..Settings::default()
             },
         };

@@ -8,6 +8,7 @@
 pub mod command;
 pub mod compare;
 pub mod expenses;
+pub mod scale;
 
 use crate::loader::plan::Plan;
 use crate::machine::{live, Outcome, Settings};
@@ -19,7 +20,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sfs_kernel_model::group_load::GroupLoad;
 use sfs_kernel_model::replay::{Invocation, Replay, Step};
-use sfs_kernel_model::topology;
+use sfs_kernel_model::topology::Place;
 use sfs_kernel_model::workload::{Boundaries, Habits, Workload};
 use sfs_policy::defaults;
 
@@ -51,6 +52,8 @@ pub struct Setup<'a> {
     pub cpus: usize,
     /// The policy.
     pub policy: Policy,
+    /// What its CPUs share.
+    pub topology: Vec<Place>,
     /// What things cost.
     pub expenses: Expenses,
     /// How the machine is run.
@@ -173,7 +176,7 @@ fn workload(setup: &Setup<'_>) -> Workload {
             stays_of: 0,
             has_families: false,
         },
-        topology: topology::flat(setup.cpus),
+        topology: setup.topology.clone(),
         boundaries: Boundaries {
             kinds: 1 | 1 << 2,
             unit: 0,

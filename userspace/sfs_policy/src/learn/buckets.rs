@@ -15,8 +15,8 @@ pub const BUCKETS: usize = 90;
 /// Bucket 0 contains times below 2 to this power, in ns.
 const SHORTEST: u32 = 16;
 
-/// Parts of an octave, from the two bits after the highest one.
-const PARTS: u64 = 4;
+/// Buckets in each doubling, from the two bits after the highest one.
+pub(super) const PARTS: u64 = 4;
 
 /// The bucket of `ns` of CPU time.
 pub fn bucket(ns: u64) -> usize {

@@ -3,7 +3,7 @@
 use super::buckets::{start_ns, BUCKETS};
 use super::functions::{Function, Functions, Record};
 use super::histogram::{Histogram, MAX_WINDOW, UNIT};
-use super::rank::{ranks, Aim, Mass, Ranks};
+use super::rank::{doublings, ranks, Aim, Mass, Ranks};
 use super::state::{self, Saved, StateError};
 use super::table::{Table, Tables};
 use crate::defaults::TABLES;
@@ -27,8 +27,6 @@ pub struct LearnConfig {
     /// Weight of the overall distribution in the estimate of a function, in completions; 0 or
     /// more.
     pub prior: f64,
-    /// Number of completions before the first tables.
-    pub warm_up: u32,
     /// The quantity to minimize.
     pub aim: Aim,
 }
@@ -41,7 +39,6 @@ impl LearnConfig {
         tolerance: 2,
         window: 128,
         prior: 1.0,
-        warm_up: 100,
         aim: Aim::Both,
     };
 }
@@ -189,8 +186,9 @@ impl Learner {
         }
     }
 
-    /// Recomputes the tables of functions that have changed since the last call. Returns no
-    /// tables before the end of the warm-up.
+    /// Recomputes the tables of functions that have changed since the last call. The first call
+    /// also returns the default table, which orders by attained service as long as there is no
+    /// history.
     pub fn refresh(&mut self) -> Vec<Change> {
         self.refresh_some(usize::MAX)
     }
@@ -207,7 +205,7 @@ impl Learner {
             .collect();
         // A forgotten function may be back among the changed ones, so all forgotten functions
         // are reported first.
-        if !self.forgotten.is_empty() || self.is_warming_up() {
+        if !self.forgotten.is_empty() {
             return changes;
         }
         if self.prior_is_old() {
@@ -225,16 +223,7 @@ impl Learner {
     /// Number of functions that a refresh would process now: changed or forgotten. A function
     /// that is both counts twice.
     pub fn pending(&self) -> usize {
-        let changed = if self.is_warming_up() {
-            0
-        } else {
-            self.changed.len()
-        };
-        self.forgotten.len() + changed
-    }
-
-    fn is_warming_up(&self) -> bool {
-        self.completions < self.config.warm_up.max(1)
+        self.forgotten.len() + self.changed.len()
     }
 
     /// Whether the overall distribution may have moved much: a quarter more completions, or a
@@ -252,7 +241,10 @@ impl Learner {
         let weights = self.overall.weights();
         self.prior = weights.map(|weight| f64::from(weight) / total);
         self.prior_made = self.completions;
-        let ranks = ranks(&self.prior, self.config.aim);
+        let ranks = match self.overall.total() {
+            0 => doublings(),
+            _ => ranks(&self.prior, self.config.aim),
+        };
         let id = self.exchange(self.default_table, &ranks, changes);
         let before = self.default_table.replace(id);
         if before != Some(id) {
@@ -368,17 +360,17 @@ impl Learner {
         self.len() == 0
     }
 
+    /// Number of completions so far, saturating.
+    pub fn completions(&self) -> u32 {
+        self.completions
+    }
+
     /// Number of different tables.
     pub fn tables(&self) -> usize {
         self.tables.len()
     }
 
-    /// Whether functions have tables: the warm-up is over.
-    pub fn is_ready(&self) -> bool {
-        self.default_table.is_some()
-    }
-
-    /// The table of `function`, or the default table; None before the first tables.
+    /// The table of `function`, or the default table; None before the first refresh.
     pub fn table(&self, function: u64) -> Option<Table> {
         let slot = self.functions.slot(function);
         let own = slot.and_then(|slot| self.functions.get(slot).table);
@@ -433,7 +425,7 @@ impl Known<'_> {
         Some(start_ns(bucket + 1))
     }
 
-    /// The rank of a new invocation of it; None before the first tables.
+    /// The rank of a new invocation of it; None before the first refresh.
     pub fn rank(&self) -> Option<u8> {
         self.table.map(|ranks| ranks[0])
     }

@@ -21,7 +21,8 @@
 //! - **Many functions** are many unknown functions, with the default table. They are forgotten
 //!   before functions that are invoked again. Without room for another table they take the
 //!   nearest.
-//! - **No history** means no tables: SFS decides.
+//! - **No history** means one table for all: attained service decides, in levels of doubling
+//!   length.
 
 pub mod buckets;
 mod functions;
@@ -33,7 +34,7 @@ pub mod state;
 mod table;
 
 pub use learner::{Change, Known, LearnConfig, Learner, Snapshot, DEFAULT_FUNCTIONS};
-pub use pace::pause_after;
+pub use pace::{pause_after, refresh_after, wake_after};
 pub use rank::Aim;
 pub use state::StateError;
 pub use table::Table;

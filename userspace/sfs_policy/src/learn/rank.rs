@@ -20,7 +20,7 @@
 //! the ends of the buckets are the upper convex hull of the points after a, which is found in
 //! one pass from the longest down.
 
-use super::buckets::{start_ns, BUCKETS};
+use super::buckets::{start_ns, BUCKETS, PARTS};
 
 /// The ranks of an invocation by attained service: one for each bucket, valid at its start.
 /// Lower is earlier; all are below [`BUCKETS`].
@@ -120,6 +120,12 @@ pub fn ranks(mass: &Mass, aim: Aim) -> Ranks {
     ranks
 }
 
+/// The ranks without any history: one level for each doubling of attained service, as in a
+/// multilevel feedback queue.
+pub fn doublings() -> Ranks {
+    core::array::from_fn(|bucket| (bucket as u64 / PARTS * PARTS) as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::buckets::bucket;
@@ -187,6 +193,16 @@ mod tests {
     fn an_empty_distribution_has_a_level_for_each_bucket() {
         let levels: Ranks = core::array::from_fn(|bucket| bucket as u8);
         assert_eq!(ranks(&[0.0; BUCKETS], Aim::Both), levels);
+    }
+
+    #[test]
+    fn without_history_each_doubling_is_a_level() {
+        let ranks = doublings();
+        assert_eq!(ranks[0], 0);
+        for bucket in 0..BUCKETS - 4 {
+            assert_eq!(ranks[bucket] + 4, ranks[bucket + 4]);
+            assert!(ranks[bucket] <= ranks[bucket + 1] && usize::from(ranks[bucket]) <= bucket);
+        }
     }
 
     #[test]

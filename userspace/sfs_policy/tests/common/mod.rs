@@ -13,7 +13,6 @@ pub fn check_any(bytes: &[u8]) {
     let small = LearnConfig {
         functions: 20,
         tables: 6,
-        warm_up: 10,
         ..LearnConfig::default()
     };
     let mended = mend(bytes);

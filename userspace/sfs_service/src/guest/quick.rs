@@ -219,8 +219,8 @@ fn learns() -> Result<()> {
     for _ in 0..INVOCATIONS {
         succeed(&mut Command::new("/bin/true"))?;
     }
-    within(10, "a rank table", || {
-        stats().is_ok_and(|stats| stats.rank_tables > 0)
+    within(10, "a known function", || {
+        stats().is_ok_and(|stats| stats.functions > 0)
     })
 }
 

@@ -31,12 +31,10 @@ pub struct LearnArgs {
     /// Slices end at multiples of this, in microseconds; 0: at once
     #[arg(long, value_name = "US", default_value_t = Mechanics::DEFAULT.tick_us, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     tick_us: u64,
-    /// learned: completions between two refreshes of the tables
-    #[arg(long, value_name = "N", default_value_t = Mechanics::DEFAULT.refresh, value_parser = clap::value_parser!(u32).range(1..))]
-    refresh: u32,
-    /// learned: completions before the first tables; sfs until then
-    #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.warm_up)]
-    warm_up: u32,
+    /// learned: completions between two refreshes of the tables; default: a
+    /// fiftieth of those known, 1 to 100
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    refresh: Option<u32>,
     /// learned: completions after which a function's statistics are halved
     #[arg(long, value_name = "N", default_value_t = LearnConfig::DEFAULT.window, value_parser = clap::value_parser!(u16).range(2..=i64::from(learn::histogram::MAX_WINDOW)))]
     window: u16,
@@ -88,7 +86,6 @@ impl LearnArgs {
         mechanics.margin = self.margin;
         mechanics.tick_us = self.tick_us;
         mechanics.refresh = self.refresh;
-        learn.warm_up = self.warm_up;
         learn.window = self.window;
         learn.prior = self.prior;
         learn.functions = self.functions as usize;

@@ -9,8 +9,7 @@
 //! | [`sfs`] | FILTER (in order, S of CPU time each) before FAIR (shared) | once | SFS, SC'22 |
 //! | [`las`] | least attained service first, equals share | yes | Kleinrock 1976 |
 //! | [`gittins`] | highest Gittins index first | yes | Gittins 1979 |
-//! | [`learned`] | SFS until there are tables, then ranks learned from completions | yes | |
-//! | [`ranked`] | `known`, `mean`, `mlfq`: the same mechanics, other ranks | yes | |
+//! | [`ranked`] | `learned`: ranks learned from completions; `known`, `mean`, `mlfq`: other ranks | yes | |
 //!
 //! Four policies know more than a scheduler can: `ideal` and `srtf` (each
 //! invocation's duration), `gittins` (the distribution of durations) and
@@ -21,7 +20,6 @@ pub mod fifo;
 pub mod gittins;
 pub mod ideal;
 pub mod las;
-pub mod learned;
 pub mod pool;
 pub mod ps;
 pub mod ranked;
@@ -99,8 +97,8 @@ kinds! {
     Las = "las",
     /// Highest Gittins index first, preemptive
     Gittins = "gittins",
-    /// scx_sfs with --policy learned: SFS until there are tables, then ranks by
-    /// the learned service times of each function
+    /// scx_sfs with --policy learned: ranks by the learned service times of each
+    /// function, and by attained service as long as none are known
     Learned = "learned",
     /// As learned, but with the distribution of each function in the trace
     /// known
@@ -129,7 +127,7 @@ impl Kind {
             Self::SfsNoHybrid => Box::new(sfs::Sfs::new(settings, None)),
             Self::Las => Box::new(las::Las::new(cpus)),
             Self::Gittins => Box::new(gittins::Gittins::new(cpus, &settings.durations_us, trace)),
-            Self::Learned => Box::new(learned::Learned::new(settings, trace)),
+            Self::Learned => Box::new(Ranked::new(settings, rule::Learned::new(settings, trace))),
             Self::Known => Box::new(Ranked::new(settings, rule::Known::new(settings, trace))),
             Self::Mean => Box::new(Ranked::new(settings, rule::Means::new(trace))),
             Self::Mlfq => Box::new(Ranked::new(settings, rule::Levels::doubling())),

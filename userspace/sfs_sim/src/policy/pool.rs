@@ -68,14 +68,6 @@ impl Pool {
         }
     }
 
-    /// Empties it at the time of the last [`advance`](Self::advance); returns
-    /// the invocations and the CPU time that each still needs, rounded up.
-    pub fn take(&mut self) -> Vec<(JobId, Time)> {
-        let leaving = std::mem::take(&mut self.leaving);
-        let left = |Reverse((leaves, id))| (id, time::duration(leaves - self.clock, 1, 1));
-        leaving.into_iter().map(left).collect()
-    }
-
     /// The rate of the clock: min(CPUs, n) / n.
     fn rate(&self) -> (u32, u32) {
         let members = self.leaving.len() as u32;

@@ -71,25 +71,6 @@ impl Sfs {
         }
     }
 
-    /// Removes all invocations at `now`, charged with the CPU time that they
-    /// have had; returns their ids, ascending.
-    pub fn take(&mut self, now: Time, jobs: &mut [Job]) -> Vec<JobId> {
-        let mut all: Vec<JobId> = self.filter.drain(..).map(|(_, id)| id).collect();
-        for Reverse((over, id)) in std::mem::take(&mut self.running) {
-            let job = &mut jobs[id as usize];
-            let turn = job.phase.min(self.credit[id as usize]);
-            job.charge(turn - (over - now));
-            all.push(id);
-        }
-        for (id, left) in self.fair.take() {
-            let job = &mut jobs[id as usize];
-            job.charge(job.phase - left);
-            all.push(id);
-        }
-        all.sort_unstable();
-        all
-    }
-
     /// When the head of FILTER will have waited for O x S.
     fn overload_at(&self) -> Option<Time> {
         let (since, _) = self.filter.front()?;

@@ -44,8 +44,9 @@ pub struct Mechanics {
     /// An invocation waits for later ones at most this many times its expected
     /// cost, in virtual time; 0: no limit.
     pub ageing: f64,
-    /// Completions between two refreshes of the tables, 1 or more.
-    pub refresh: u32,
+    /// Completions between two refreshes of the tables, 1 or more; `None`: as
+    /// in scx_sfs, [`sfs_policy::learn::refresh_after`].
+    pub refresh: Option<u32>,
 }
 
 impl Mechanics {
@@ -55,7 +56,7 @@ impl Mechanics {
         margin: 1,
         tick_us: 4000,
         ageing: defaults::AGEING,
-        refresh: defaults::REFRESH,
+        refresh: None,
     };
 }
 
@@ -123,14 +124,9 @@ impl<R: Rule> Ranked<R> {
         }
     }
 
-    /// The rule, for completions elsewhere.
-    pub fn rule(&mut self) -> &mut R {
-        &mut self.rule
-    }
-
     /// Advances the virtual clock to `now`; `present` invocations have been
     /// ready since the last call.
-    pub fn pass(&mut self, now: Time, present: usize) {
+    fn pass(&mut self, now: Time, present: usize) {
         let (cpus, present) = (u128::from(self.cpus), present as u128);
         let share = u128::from(now - self.now) * cpus / present.max(cpus);
         self.clock += share as Time;

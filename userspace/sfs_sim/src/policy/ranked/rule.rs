@@ -4,8 +4,8 @@ use crate::job::JobId;
 use crate::policy::Settings;
 use faas_data::trace::Invocation;
 use sfs_policy::learn::buckets::{bucket, BUCKETS};
-use sfs_policy::learn::rank::{ranks, Mass, Ranks};
-use sfs_policy::learn::{Change, Learner, Table};
+use sfs_policy::learn::rank::{doublings, ranks, Mass, Ranks};
+use sfs_policy::learn::{refresh_after, Change, Learner, Table};
 use std::collections::HashMap;
 use std::fmt::Debug;
 
@@ -46,8 +46,9 @@ fn table(ranks: Ranks, level: u8) -> Table {
 #[derive(Debug)]
 pub struct Learned {
     learner: Learner,
-    /// Completions between two refreshes, and since the last one.
-    refresh: u32,
+    /// Completions between two refreshes, if that is given.
+    refresh: Option<u32>,
+    /// Completions since the last refresh.
     since: u32,
     level: u8,
     /// The function of each invocation.
@@ -55,9 +56,7 @@ pub struct Learned {
     tables: Vec<Table>,
     /// The table of each function that has one of its own.
     own: HashMap<u64, u16>,
-    default_table: Option<u16>,
-    /// Stands in until there are tables.
-    none: Table,
+    default_table: u16,
 }
 
 impl Learned {
@@ -78,16 +77,10 @@ impl Learned {
             function,
             tables: Vec::new(),
             own: HashMap::new(),
-            default_table: None,
-            none: Table::new(ranks(&[0.0; BUCKETS], settings.learn.aim)),
+            default_table: 0,
         };
         this.publish();
         this
-    }
-
-    /// Whether there are tables.
-    pub fn is_ready(&self) -> bool {
-        self.default_table.is_some()
     }
 
     fn publish(&mut self) {
@@ -98,7 +91,7 @@ impl Learned {
                     self.tables.resize(self.tables.len().max(id + 1), content);
                     self.tables[id] = content;
                 }
-                Change::DefaultTable(id) => self.default_table = Some(id),
+                Change::DefaultTable(id) => self.default_table = id,
                 Change::Function(key, id) => drop(self.own.insert(key, id)),
                 Change::Forgotten(key) => drop(self.own.remove(&key)),
             }
@@ -109,15 +102,16 @@ impl Learned {
 impl Rule for Learned {
     fn table(&self, id: JobId) -> &Table {
         let key = u64::from(self.function[id as usize]);
-        let own = self.own.get(&key).copied().or(self.default_table);
-        own.map_or(&self.none, |id| &self.tables[usize::from(id)])
+        let id = self.own.get(&key).unwrap_or(&self.default_table);
+        &self.tables[usize::from(*id)]
     }
 
     fn completed(&mut self, id: JobId, service_ns: u64) {
         let key = self.function[id as usize].into();
         self.learner.on_completion(key, service_ns);
         self.since += 1;
-        if self.since >= self.refresh {
+        let known = self.learner.completions();
+        if self.since >= self.refresh.unwrap_or(refresh_after(known)) {
             self.since = 0;
             self.publish();
         }
@@ -161,10 +155,9 @@ impl Rule for Known {
 pub struct Levels(Table);
 
 impl Levels {
-    /// Four buckets per level.
+    /// The ranks of `learned` without history.
     pub fn doubling() -> Self {
-        let level = |bucket| (bucket / OCTAVE * OCTAVE) as u8;
-        Self(Table::new(std::array::from_fn(level)))
+        Self(Table::new(doublings()))
     }
 }
 

@@ -2,16 +2,12 @@
 //! so the result of each part is kept with the code that it is about, and the same command goes
 //! on where the last one ended.
 
-mod code;
-mod kept;
-mod part;
-mod table;
-
+use crate::code::Code;
+use crate::kept::{Kept, Outcome, Row};
+use crate::part::{self, Part};
+use crate::table;
 use anyhow::{Context, Result};
 use clap::Args;
-use code::Code;
-use kept::{Kept, Outcome, Row};
-use part::Part;
 use sfs_jobs::failure::refuse;
 use sfs_jobs::job::{self, Job};
 use sfs_jobs::progress::Progress;

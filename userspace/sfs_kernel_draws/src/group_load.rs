@@ -1,6 +1,6 @@
 //! Control groups that a seed draws, and what happens to them.
 
-use crate::workload::between;
+use crate::numbers::between;
 use rand_chacha::ChaCha8Rng;
 
 /// ns in a millisecond.

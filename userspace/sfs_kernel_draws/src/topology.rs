@@ -1,6 +1,6 @@
 //! What CPUs share: cores, caches, nodes. And CPUs that are isolated (isolcpus=).
 
-use crate::workload::between;
+use crate::numbers::between;
 use rand_chacha::ChaCha8Rng;
 
 /// What a CPU shares with others, by number; `struct model_place`.

@@ -39,7 +39,7 @@ pub struct Row {
     pub kernel: String,
     /// Real seconds.
     pub seconds: u64,
-    /// The code's checksum ([`super::code::Code`]).
+    /// The code's checksum ([`crate::code::Code`]).
     pub code: String,
     /// The commit, abbreviated.
     pub commit: String,

@@ -1,8 +1,8 @@
 //! The results as a table.
 
-use super::code::Code;
-use super::kept::{Kept, Outcome, Row};
-use super::part::Part;
+use crate::code::Code;
+use crate::kept::{Kept, Outcome, Row};
+use crate::part::Part;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -159,8 +159,8 @@ fn between(page: &str, table: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::part;
     use super::*;
-    use crate::full::part;
 
     #[test]
     fn a_row_adds_up_its_parts_and_says_what_is_missing() {

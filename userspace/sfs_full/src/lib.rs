@@ -1,0 +1,11 @@
+//! Runs all tests that there are, in parts ([`full`]), and the behaviour suite on many machines
+//! ([`matrix`]).
+
+#![forbid(unsafe_code)]
+
+mod code;
+pub mod full;
+mod kept;
+pub mod matrix;
+mod part;
+mod table;

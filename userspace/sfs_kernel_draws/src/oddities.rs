@@ -1,0 +1,57 @@
+//! What only some machines have: FILTER in shards, hints from a platform, and too little memory.
+
+use crate::numbers::between;
+use rand_chacha::ChaCha8Rng;
+
+/// ns in a microsecond.
+const US: u64 = 1_000;
+/// ns in a millisecond.
+const MS: u64 = 1_000_000;
+/// The shards of a machine at most.
+const MOST_SHARDS: u64 = 8;
+
+/// What a seed draws of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Oddities {
+    /// FILTER's shards.
+    pub shards: u32,
+    /// One allocation of so many fails, after load; 0: none does.
+    pub no_memory_of: u64,
+    /// Mean time between calls that apply hints, ns; 0: there are none.
+    pub hints_ns: u64,
+}
+
+impl Default for Oddities {
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            no_memory_of: 0,
+            hints_ns: 0,
+        }
+    }
+}
+
+impl Oddities {
+    /// Those of a machine with `cpus` CPUs.
+    pub fn draw(random: &mut ChaCha8Rng, cpus: usize) -> Self {
+        let most = (cpus as u64).min(MOST_SHARDS);
+        let shards = between(random, 2, most.max(2)) as u32;
+        let has_shards = between(random, 0, 3) == 0 && most > 1;
+        let memory = [2, 10, 100][between(random, 0, 2) as usize];
+        let hints = [100 * US, MS, 10 * MS][between(random, 0, 2) as usize];
+        Self {
+            shards: if has_shards { shards } else { 1 },
+            no_memory_of: if between(random, 0, 5) == 0 {
+                memory
+            } else {
+                0
+            },
+            hints_ns: if between(random, 0, 3) == 0 { hints } else { 0 },
+        }
+    }
+
+    /// The shard of a CPU: neighbours share one.
+    pub fn shard_of(&self, cpu: usize, cpus: usize) -> u8 {
+        (cpu * self.shards as usize / cpus) as u8
+    }
+}

@@ -1,0 +1,52 @@
+//! What only some machines have, and what nobody asks for in most runs: shards, hints, too little
+//! memory, a dump.
+
+use super::starts::{stream, Settings, ODDITIES_STREAM};
+use super::Machine;
+use crate::loader;
+use sfs_kernel_model::ffi;
+use sfs_kernel_model::oddities::{self, Odd, Oddities};
+use sfs_kernel_model::race;
+use sfs_kernel_model::reader::Nudge;
+use sfs_kernel_model::state::{with, Event};
+use sfs_kernel_model::workload::{exponential, Workload};
+
+impl Machine {
+    /// The platform tells of requests, and will again.
+    pub(super) fn hint(&mut self, event: Event) {
+        with(|s| {
+            let delay = exponential(&mut self.hints, s.odd.of.hints_ns);
+            s.after(delay, Event::Hint);
+        });
+        if loader::is_there() {
+            race::happens(event, None, || loader::nudged(Nudge::Hinted));
+        } else if let Some(cpu) = with(|s| oddities::idle_cpu(s)) {
+            race::happens(event, Some(cpu), move || oddities::apply_hints(cpu));
+        }
+    }
+}
+
+/// What only some machines have: not those that compare weights.
+pub(super) fn drawn(workload: &Workload, seed: u64, settings: &Settings) -> Odd {
+    let mut random = stream(seed, ODDITIES_STREAM);
+    let drawn = match settings.oddities {
+        Some(given) => given,
+        None if workload.groups.is_steady => Oddities::default(),
+        None => Oddities::draw(&mut random, workload.cpus),
+    };
+    Odd::new(settings.limits.apply_to_oddities(drawn), random)
+}
+
+/// Somebody asks for a dump (SysRq-D), which reads everything and changes nothing.
+pub(super) fn dump() {
+    let live: Vec<_> = with(|s| {
+        let live = s.live.iter();
+        live.map(|&task| s.tasks[task].fields.task).collect()
+    });
+    // SAFETY: the machine is there.
+    unsafe { ffi::model_dump() };
+    for task in live {
+        // SAFETY: the task is one of the machine's.
+        unsafe { ffi::model_dump_task(task) };
+    }
+}
