@@ -80,10 +80,7 @@ fn interval(row: &Row) -> String {
 }
 
 fn ratio(value: f64) -> String {
-    match value {
-        small if small < 0.995 => format!("{value:.3}"),
-        _ => format!("{value:.2}"),
-    }
+    format!("{value:.3}")
 }
 
 fn observation(one: Observation) -> String {
