@@ -9,7 +9,7 @@
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
 #include "points.h"
-#include "sfs.bpf.c"
+#include <half.h>
 
 #undef __sync_lock_test_and_set
 MODEL_BEGIN
@@ -34,9 +34,7 @@ static struct model_map model_maps[] = {
 	KEYED(hints),
 	KEYED(functions),
 	KEYED(groups),
-	KEYED(guard_timers),
 	KEYED(release_timers),
-	KEYED(kernel_exits),
 	KEYED(rank_tables),
 	KEYED(function_tables),
 	KEYED(stats),
@@ -46,6 +44,7 @@ static struct model_map model_maps[] = {
 	{ &completions, TYPE(completions), 0, 0, MOST(completions) },
 	{ &events, TYPE(events), 0, 0, MOST(events) },
 	{ &task_ctxs, TYPE(task_ctxs), sizeof(int), sizeof(struct task_ctx), 0 },
+	HALF_MAPS,
 };
 
 const struct model_map *model_list_maps(u32 *count)
@@ -272,11 +271,14 @@ void model_exit_task(struct task_struct *p)
 
 /* --------------------------------------------- what a recount is compared with */
 
+/* In src/ffi.rs as well. */
+#define COUNTED_QUEUES 8
+
 /* How often a task is counted, or how much is counted in all; in the types of src/ffi.rs. */
 struct model_counts {
 	s64 demand;
 	s64 present;
-	s64 waiting[NR_SHARED];
+	s64 waiting[COUNTED_QUEUES];
 };
 
 void model_counts_of(struct task_struct *p, struct model_counts *counts)
@@ -288,16 +290,21 @@ void model_counts_of(struct task_struct *p, struct model_counts *counts)
 		return;
 	counts->demand = tctx->in_demand != 0;
 	counts->present = tctx->present != 0;
-	if (queue_in(tctx->queue))
-		counts->waiting[queue_in(tctx->queue)] = 1;
+	if (half_queue_in(tctx))
+		counts->waiting[half_queue_in(tctx)] = 1;
 }
 
 void model_counts_in_all(struct model_counts *counts)
 {
-	counts->demand = often.demand;
-	counts->present = often.present;
-	for (u32 i = 0; i < NR_SHARED; i++)
-		counts->waiting[i] = often.waiting[i];
+	counts->demand = half_demand();
+	counts->present = half_present();
+	for (u32 i = 0; i < COUNTED_QUEUES; i++)
+		counts->waiting[i] = half_waiting(i);
+}
+
+bool model_counts_queues(void)
+{
+	return HALF_COUNTS_QUEUES;
 }
 
 /* ------------------------------------------------------------- plain helpers */
@@ -356,5 +363,9 @@ void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
 }
 
 #include "loader.h"
+
+/* Helpers that kernel halves of the past call, and this one does not: the program keeps what is
+ * named here. */
+void *model_past_helpers[] = { &scx_bpf_now };
 
 MODEL_END

@@ -16,17 +16,15 @@ u16 *model_migration_disabled(struct task_struct *p)
 	return &p->migration_disabled;
 }
 
-/* ops.cpu_release() and ops.cpu_acquire(); the arguments say why, which nobody reads. */
+/* ops.cpu_release() and ops.cpu_acquire(). */
 void model_cpu_release(s32 cpu)
 {
-	struct scx_cpu_release_args args = {};
-
-	sfs_cpu_release(cpu, &args);
+	half_cpu_release(cpu);
 }
 
 void model_cpu_acquire(s32 cpu)
 {
-	sfs_cpu_acquire(cpu, NULL);
+	half_cpu_acquire(cpu);
 }
 
 /* ------------------------------------------------- sections without migration */

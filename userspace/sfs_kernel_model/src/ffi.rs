@@ -115,6 +115,8 @@ extern "C" {
     pub fn model_cpu_acquire(cpu: i32);
     /// How often a task is counted.
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
+    /// Returns true if the kernel half counts the tasks that wait in each shared queue.
+    pub fn model_counts_queues() -> bool;
     /// What is counted in all.
     pub fn model_counts_in_all(counts: *mut Counts);
     /// Callbacks pause from now on or not, next after so many counts; plain accesses count for

@@ -13,9 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 14] = [
+pub const CLASSES: [&str; 15] = [
     "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
-    "topology", "loader", "stall", "death", "readers", "learned",
+    "topology", "loader", "stall", "death", "readers", "learned", "drift",
 ];
 
 /// A selection; by default everything.
@@ -46,6 +46,9 @@ impl Limits {
         }
         if self.lacks("groups") {
             workload.groups = GroupLoad::default();
+        }
+        if self.lacks("drift") {
+            workload.groups.drift_ppm = 0;
         }
         if self.lacks("sections") {
             workload.habits.stays_of = 0;

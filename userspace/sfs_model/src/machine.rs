@@ -28,7 +28,7 @@ use sfs_kernel_model::timeline::{picture, words, Entry};
 use sfs_kernel_model::workload::{between, exponential, Then, Workload};
 use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
-pub use starts::Settings;
+pub use starts::{Settings, MOST_FINDINGS};
 use starts::{stream, ARRIVALS_STREAM, CHANGES_STREAM, RACES_STREAM, REAL_TIME_STREAM};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -103,6 +103,7 @@ pub(crate) fn live(
         changes: stream(seed, CHANGES_STREAM),
         arrived: 0,
         changed: 0,
+        most_findings: settings.most_findings,
         left_out: 0,
         end: BOOT_NS + ns,
         digest: seed,
@@ -229,6 +230,8 @@ struct Machine {
     arrived: u64,
     /// The same for changes of tasks.
     changed: u64,
+    /// The run ends with more findings than these.
+    most_findings: usize,
     /// Residents that are left out.
     left_out: usize,
     end: u64,
@@ -240,7 +243,7 @@ struct Machine {
 impl Machine {
     fn pass_time(&mut self) {
         while let Some((at, event)) = self.next_event() {
-            if at > self.end || with(|s| s.findings.len() > 20) {
+            if at > self.end || with(|s| s.findings.len() > self.most_findings) {
                 return;
             }
             if with(|s| loader::is_gone(s)) {

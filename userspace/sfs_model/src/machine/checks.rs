@@ -56,10 +56,10 @@ impl Machine {
             let since = since.max(s.tasks[task].allowed_since);
             let both = s.now - since.max(s.cpus[cpu].idle_since);
             if both > self.idle_limit() {
-                let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
+                let (place, behaviour) = (place_of(s, task), s.tasks[task].behaviour);
                 s.finding(format!(
                     "CPU {cpu} has idled for {} us while task {task} ({behaviour:?}) waits in \
-                     {place:x?}",
+                     {place}",
                     both / 1_000,
                 ));
             }
@@ -69,6 +69,18 @@ impl Machine {
     /// A tick, and the time until the next check.
     fn idle_limit(&self) -> u64 {
         self.workload.tick_ns.max(4_000_000) + self.check_ns
+    }
+}
+
+/// Where a task waits.
+fn place_of(s: &State, task: TaskId) -> String {
+    let (place, cpu) = (s.tasks[task].place, s.tasks[task].cpu);
+    match place {
+        Place::Local if higher::has(s, cpu) => {
+            format!("Local of CPU {cpu}, which a real-time task has")
+        }
+        Place::Local => format!("Local of CPU {cpu}"),
+        place => format!("{place:x?}"),
     }
 }
 
@@ -97,11 +109,16 @@ fn recount() {
     }
     // SAFETY: writes to `all` only.
     unsafe { ffi::model_counts_in_all(&mut all) };
+    // SAFETY: returns a constant.
+    let counts_queues = unsafe { ffi::model_counts_queues() };
     with(|s| {
         if counted != all {
             s.finding(format!(
                 "the kernel half counts {all:?}, and a recount gives {counted:?}"
             ));
+        }
+        if !counts_queues {
+            return;
         }
         for (number, &waiting) in all.waiting.iter().enumerate().skip(1) {
             let Some(dsq) = s.queues.get(&((number as u64) << 16)) else {
