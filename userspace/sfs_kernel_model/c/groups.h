@@ -65,6 +65,8 @@ struct model_group *model_new_group(struct model_group *reuse, struct model_grou
 	g->kn.name = g->name;
 	g->cgrp.kn = &g->kn;
 	g->cgrp.level = parent ? parent->cgrp.level + 1 : 0;
+	g->cgrp.self.cgroup = &g->cgrp;
+	g->cgrp.self.parent = parent ? &parent->cgrp.self : NULL;
 	g->set.dfl_cgrp = &g->cgrp;
 	if (!parent)
 		model_root = g;

@@ -160,6 +160,18 @@ u64 model_queued_at_in(const struct task_ctx *tctx)
 	return tctx->queued_at;
 }
 
+/* How far @p, which begins a turn in FAIR, is behind FAIR's virtual time; negative: ahead. */
+s64 model_behind_fair(const struct task_struct *p)
+{
+	return fair_vtime_now - p->scx.dsq_vtime;
+}
+
+/* The longest turn in FAIR, for which a sleeper may save up virtual time. */
+u64 model_fair_turn(void)
+{
+	return fair_slice_ns;
+}
+
 /* Return whether processes with credit go before other functions. */
 bool model_serves_filter(void)
 {

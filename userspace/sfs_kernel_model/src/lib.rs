@@ -31,4 +31,5 @@ pub mod task_work;
 pub mod tasks;
 pub mod timeline;
 pub mod topology;
+pub mod virtual_time;
 pub mod workload;

@@ -31,6 +31,7 @@ impl Machine {
                     continue;
                 };
                 let waited = s.now - since;
+                check_queue(s, task);
                 if s.tasks[task].place == Place::Moving {
                     s.finding(format!("task {task} is in no queue"));
                 }
@@ -72,6 +73,27 @@ impl Machine {
     }
 }
 
+/// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
+/// quota is not inside the kernel, where others may wait for it.
+fn check_queue(s: &mut State, task: TaskId) {
+    let place = s.tasks[task].place;
+    let Place::Queue(queue) = place else {
+        return;
+    };
+    let cpu = (queue & 0xffff) as usize;
+    if groups::is_parked(place) {
+        if s.tasks[task].life.stays {
+            s.finding(format!(
+                "task {task} waits for quota inside the kernel, in a section without migration"
+            ));
+        }
+    } else if queue >> 32 != 0 && !s.may_run(task, cpu) {
+        s.finding(format!(
+            "task {task} waits in queue {queue:#x} of CPU {cpu}, where it may not run"
+        ));
+    }
+}
+
 /// Where a task waits.
 fn place_of(s: &State, task: TaskId) -> String {
     let (place, cpu) = (s.tasks[task].place, s.tasks[task].cpu);
@@ -98,6 +120,9 @@ fn recount() {
         let mut of = Counts::default();
         // SAFETY: the task is one of the machine's.
         unsafe { ffi::model_counts_of(task, &mut of) };
+        if of.demand + of.present > 0 && with(|s| groups::is_parked(s.tasks[id].place)) {
+            with(|s| s.finding(format!("task {id} waits for quota, and counts as demand")));
+        }
         counted_in.insert(id, of.waiting);
         counted.demand += of.demand;
         counted.present += of.present;
