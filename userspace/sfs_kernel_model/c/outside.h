@@ -166,10 +166,10 @@ s64 model_behind_fair(const struct task_struct *p)
 	return fair_vtime_now - p->scx.dsq_vtime;
 }
 
-/* The longest turn in FAIR, for which a sleeper may save up virtual time. */
-u64 model_fair_turn(void)
+/* How far behind it may be: a sleeper saves up a turn. */
+u64 model_saves_up(struct task_struct *p)
 {
-	return fair_slice_ns;
+	return half_saved_up(try_lookup_task_ctx(p));
 }
 
 /* Return whether processes with credit go before other functions. */

@@ -105,8 +105,8 @@ extern "C" {
     pub fn model_queued_at_in(context: *const u8) -> u64;
     /// How far a task that begins a turn in FAIR is behind FAIR's virtual time, ns.
     pub fn model_behind_fair(task: *const TaskStruct) -> i64;
-    /// The longest turn in FAIR, ns.
-    pub fn model_fair_turn() -> u64;
+    /// How far behind it may be, ns.
+    pub fn model_saves_up(task: *mut TaskStruct) -> u64;
     /// Returns true if processes with credit go before other functions.
     pub fn model_serves_filter() -> bool;
     /// Sets the priority; below 100 it is a real-time task.

@@ -51,8 +51,10 @@ pub struct Promise {
     pub is_kernel: bool,
     /// It has had turns by rank.
     pub was_ranked: bool,
-    /// While it waits after a wake-up that a promise covers: since when, and `short_ns` then.
+    /// While it waits and a promise covers that: since when, and `short_ns` then.
     since: Option<(u64, u64)>,
+    /// It waits after a wake-up.
+    is_woken: bool,
 }
 
 /// A task has had `delta` ns of CPU time.
@@ -72,6 +74,16 @@ pub fn wakes(s: &mut State, task: TaskId) {
     let promise = &mut s.tasks[task].promise;
     if s.promises.are_made && promise.is_outside {
         promise.since = Some((s.now, s.promises.short_ns));
+        promise.is_woken = true;
+    }
+}
+
+/// A task has lost its CPU and wants more. A promise covers that for kernel threads.
+pub fn preempted(s: &mut State, task: TaskId) {
+    let promise = &mut s.tasks[task].promise;
+    if s.promises.are_made && promise.is_kernel {
+        promise.since = Some((s.now, s.promises.short_ns));
+        promise.is_woken = false;
     }
 }
 
@@ -121,8 +133,8 @@ fn check_share(s: &mut State, task: TaskId, since: u64, short_before: u64) {
         false => "outside of functions",
     };
     s.finding(format!(
-        "task {task}, {kind} ({:?}), waits for {} us after its wake-up, and outside work has had {} us \
-         of {} CPUs meanwhile; now in {:x?}",
+        "task {task}, {kind} ({:?}), waits for {} us, and outside work has had {} us of {} CPUs \
+         meanwhile; now in {:x?}",
         t.behaviour,
         waited / 1_000,
         others / 1_000,
@@ -134,7 +146,8 @@ fn check_share(s: &mut State, task: TaskId, since: u64, short_before: u64) {
 fn check_wait(s: &mut State, task: TaskId, since: u64, short_before: u64) {
     let (waited, others) = (s.now - since, s.promises.short_ns - short_before);
     let bound = s.promises.tick_ns + others + SLACK_NS;
-    if waited <= bound || !s.tasks[task].promise.is_kernel {
+    let promise = &s.tasks[task].promise;
+    if waited <= bound || !promise.is_kernel || !promise.is_woken {
         return;
     }
     s.tasks[task].promise.since = None;

@@ -454,6 +454,7 @@ fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
         t.waits_since = Some(s.now);
         // The next task is taken by its name, so this one may come before it.
         s.cpus[cpu].current = None;
+        promises::preempted(s, task);
         slice(s, task) > 0
     });
     if has_slice {

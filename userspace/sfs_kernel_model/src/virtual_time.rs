@@ -30,8 +30,13 @@ pub fn check(task: TaskId) {
     });
     let Some(pointer) = pointer else { return };
     // SAFETY: the task is one of the machine's.
-    let (behind, turn) = unsafe { (ffi::model_behind_fair(pointer), ffi::model_fair_turn()) };
-    if behind <= turn as i64 + SLACK_NS {
+    let (behind, most) = unsafe {
+        (
+            ffi::model_behind_fair(pointer),
+            ffi::model_saves_up(pointer),
+        )
+    };
+    if behind <= most as i64 + SLACK_NS {
         return;
     }
     with(|s| {

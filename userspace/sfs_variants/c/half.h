@@ -131,6 +131,11 @@ static bool half_is_held_back(struct task_ctx *tctx)
 	return false;
 }
 
+static u64 half_saved_up(const struct task_ctx *tctx)
+{
+	return FAIR_TURNS_BEHIND * fair_slice_ns;
+}
+
 static u64 half_now(void)
 {
 	return scx_bpf_now();

@@ -1,5 +1,5 @@
-//! The kernel half in the model, with more than its source: `make coverage`, `make sanitize`, `make past`,
-//! `make mutants`.
+//! The kernel half in the model, with more than its source: `make coverage`, `make sanitize`,
+//! `make mutants`; and one of the past: `make past`.
 
 #![forbid(unsafe_code)]
 

@@ -102,6 +102,12 @@ static bool half_is_held_back(struct task_ctx *tctx)
 	return is_in_debt(tctx);
 }
 
+/* How far a task may be behind FAIR's virtual time; @tctx may be NULL. */
+static u64 half_saved_up(const struct task_ctx *tctx)
+{
+	return fair_saved_up(tctx);
+}
+
 /* The clock of its times. */
 static u64 half_now(void)
 {

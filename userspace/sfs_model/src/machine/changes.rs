@@ -2,7 +2,6 @@
 
 use super::Machine;
 use sfs_kernel_model::change::{change, set_cpus, set_weight};
-use sfs_kernel_model::groups;
 use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, Event, Place, TaskId};
 use sfs_kernel_model::workload::{between, exponential};
@@ -43,9 +42,12 @@ impl Machine {
     }
 }
 
-/// A task that waits in a queue, `before`, stays there if its weight changes, unless a CPU idles.
+/// A task that waits in FILTER or in the ranked queue, `before`, stays there if its weight changes,
+/// unless a CPU idles.
 fn check_place(task: TaskId, before: Place) {
-    if race::is_on() || !matches!(before, Place::Queue(_)) || groups::is_parked(before) {
+    let is_ordered = |queue: u64| matches!((queue >> 32, queue >> 16), (0, 1 | 3) | (1 | 3, _));
+    let waits = matches!(before, Place::Queue(queue) if is_ordered(queue));
+    if race::is_on() || !waits {
         return;
     }
     with(|s| {

@@ -84,7 +84,7 @@ pub const ITEMS: [Item; 27] = [
     Item {
         defect: "kernel threads that want more than 4 ms starve",
         shows: Shows::By(
-            "one waits for longer than a tick and outside work before it",
+            "as for daemons; or one waits for longer than a tick and outside work before it",
             |text| text.contains(", a kernel thread ("),
         ),
     },
@@ -103,10 +103,7 @@ pub const ITEMS: [Item; 27] = [
     },
     Item {
         defect: "a task without migration in the queue of another CPU",
-        shows: Shows::By(
-            "a task waits in the queue of one CPU, where it may not run",
-            |text| text.contains(", where it may not run") && text.contains(" waits in queue "),
-        ),
+        shows: Shows::Never("the model gives a task in such a section only masks with its CPU"),
     },
     Item {
         defect: "the timer of quotas",
@@ -151,7 +148,9 @@ pub const ITEMS: [Item; 27] = [
         defect: "a task displaced by a real-time task waits beside idle CPUs",
         shows: Shows::By(
             "a CPU idles while a task waits in the local queue of a CPU that a real-time task has",
-            |text| text.ends_with(", which a real-time task has") && text.contains("has idled"),
+            |text| {
+                text.ends_with(", which a real-time task has") && text.contains(" has idled for ")
+            },
         ),
     },
     Item {
