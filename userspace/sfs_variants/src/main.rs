@@ -54,7 +54,7 @@ enum Task {
         #[arg(default_value = "989571b")]
         commit: String,
         /// Seeds, from 1 on
-        #[arg(long, env = "SEEDS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        #[arg(long, env = "SEEDS", default_value_t = 2500, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
         seeds: u64,
         /// Write the table into docs/model.md as well
         #[arg(long, env = "WRITE", value_parser = FalseyValueParser::new())]

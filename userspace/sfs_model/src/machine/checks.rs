@@ -73,6 +73,10 @@ impl Machine {
     }
 }
 
+/// A task that is held back on its way to user mode loses its CPU by a kick, ns. It may begin a
+/// section meanwhile, which the kernel would not let it.
+const KICK_NS: u64 = 25_000;
+
 /// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
 /// quota is not inside the kernel, where others may wait for it.
 fn check_queue(s: &mut State, task: TaskId) {
@@ -82,7 +86,9 @@ fn check_queue(s: &mut State, task: TaskId) {
     };
     let cpu = (queue & 0xffff) as usize;
     if groups::is_parked(place) {
-        if s.tasks[task].life.stays {
+        let life = &s.tasks[task].life;
+        let since = s.tasks[task].waits_since.unwrap_or(0);
+        if life.stays && since > life.stays_since + KICK_NS {
             s.finding(format!(
                 "task {task} waits for quota inside the kernel, in a section without migration"
             ));
