@@ -50,7 +50,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate scale coverage sanitize mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ coverage: variants ## what seeds reach of the kernel half in the model, by file;
 
 sanitize: variants ## seeds in the model with clang's sanitizers of addresses and of undefined behaviour; SEEDS=300
 	@$(VARIANTS) sanitize
+
+past: variants ## seeds with the kernel half of commit 989571b, and which of its known defects they show; SEEDS=2500; WRITE=1 writes the table of docs/model.md
+	@$(VARIANTS) past
 
 mutants: variants ## mutants of the kernel half in the model, and which of them no seed finds out; N=100 SEED=1 (docs/model.md)
 	@$(VARIANTS) mutants

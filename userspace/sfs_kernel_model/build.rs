@@ -29,6 +29,8 @@ fn main() {
         .compiler(env::var("BPF_CLANG").unwrap_or_else(|_| "clang".to_string()))
         .file("c/model.c")
         .include("c/include")
+        // A kernel half of the past has another half.h.
+        .include("c/half")
         .include(headers.join("arch").join(arch))
         .include(&headers)
         .include(KERNEL_HALF)

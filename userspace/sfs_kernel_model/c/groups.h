@@ -65,6 +65,8 @@ struct model_group *model_new_group(struct model_group *reuse, struct model_grou
 	g->kn.name = g->name;
 	g->cgrp.kn = &g->kn;
 	g->cgrp.level = parent ? parent->cgrp.level + 1 : 0;
+	g->cgrp.self.cgroup = &g->cgrp;
+	g->cgrp.self.parent = parent ? &parent->cgrp.self : NULL;
 	g->set.dfl_cgrp = &g->cgrp;
 	if (!parent)
 		model_root = g;
@@ -118,8 +120,7 @@ void model_set_bandwidth(struct model_group *g, const struct model_settings *set
 /* scx_cgroup_can_attach(). */
 s32 model_prep_move(struct task_struct *p, struct model_group *from, struct model_group *to)
 {
-	return sfs_cgroup_prep_move(p, task_group_of(from)->css.cgroup,
-				    task_group_of(to)->css.cgroup);
+	return half_prep_move(p, task_group_of(from)->css.cgroup, task_group_of(to)->css.cgroup);
 }
 
 /* css_set_move_task(). */
@@ -181,8 +182,8 @@ bool model_state_of_group(u64 id, struct model_group_state *state)
 	state->used_ns = g->used_ns;
 	state->period_start = g->period_start;
 	state->quota_ns = g->quota_ns;
-	state->share_weight = g->share.weight;
-	state->share_runnable = g->share.runnable;
+	state->share_weight = half_share_weight(g);
+	state->share_runnable = half_share_runnable(g);
 	state->weight = g->weight;
 	state->counted = g->counted;
 	return true;
@@ -202,10 +203,10 @@ void model_member_of(struct task_struct *p, struct model_member *member)
 	__builtin_memset(member, 0, sizeof(*member));
 	if (!tctx)
 		return;
-	member->active_group = active_group(tctx);
-	member->tenant = tenant(tctx);
+	member->active_group = half_active_group(tctx);
+	member->tenant = half_tenant(tctx);
 	member->limit = tctx->limit;
-	member->active_weight = tctx->active & ACTIVE_WEIGHT_MASK;
+	member->active_weight = half_active_weight(tctx);
 }
 
 /* Sums over all groups. */
@@ -216,6 +217,6 @@ struct model_group_sums {
 
 void model_sums_of_groups(struct model_group_sums *sums)
 {
-	sums->sharing_weight = sharing.weight;
+	sums->sharing_weight = half_sharing_weight();
 	sums->limited = nr_limited;
 }

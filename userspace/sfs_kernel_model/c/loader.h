@@ -61,7 +61,7 @@ void model_tune_shards(u32 shards, const u8 *of_cpus)
 
 u64 model_nr_arrivals(void)
 {
-	return often.nr_arrivals;
+	return half_nr_arrivals();
 }
 
 /* Whether invocations begin at a boundary that takes an earlier time: that of the wake-up before
@@ -78,12 +78,12 @@ void model_dismiss_overload(void)
 
 void model_set_default_table(u32 table)
 {
-	default_table = table;
+	half_default_table = table;
 }
 
 void model_set_completion_batch(u32 batch)
 {
-	completion_batch = batch;
+	half_set_completion_batch(batch);
 }
 
 /* What both halves share, and what follows from it; in the types of src/loader_ffi.rs. */
@@ -107,13 +107,13 @@ static u64 shard_head_wait(u32 shard)
 	struct task_struct *head = first_of(DSQ_FILTER_SHARD(shard));
 	struct task_ctx *tctx = head ? try_lookup_task_ctx(head) : NULL;
 
-	return tctx && tctx->queued_at ? time_delta(clock_now(), tctx->queued_at) : 0;
+	return tctx && tctx->queued_at ? time_delta(half_now(), tctx->queued_at) : 0;
 }
 
 void model_read_words(struct model_words *words)
 {
 	words->mode = mode;
-	words->default_table = default_table;
+	words->default_table = half_default_table;
 	words->slice_ns = slice_ns;
 	words->overload_wait_ns = overload_wait_ns;
 	words->recover_wait_ns = recover_wait_ns;
@@ -131,10 +131,10 @@ void model_read_words(struct model_words *words)
 	words->fair_slice_ns = fair_slice_ns;
 }
 
-/* How many tasks a CPU has moved from FILTER to FAIR, in place of a late loader or for a debt. */
+/* How many tasks a CPU has moved from FILTER to FAIR. */
 u64 model_relieved(const struct sfs_stats *of_cpu)
 {
-	return of_cpu->counter[SFS_RELIEVED] + of_cpu->counter[SFS_IN_DEBT];
+	return half_relieved(of_cpu);
 }
 
 /* The kind of the turn of @p; enum turn. */
@@ -150,7 +150,7 @@ bool model_is_due_to_filter(struct task_struct *p)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
-	return tctx && has_credit(lookup_invocation(p, tctx)) && !is_in_debt(tctx);
+	return tctx && has_credit(lookup_invocation(p, tctx)) && !half_is_held_back(tctx);
 }
 
 /* The name of the program that @p runs: the kernel half tells functions apart by it. */

@@ -9,7 +9,7 @@
 #include <scx/common.bpf.h>
 #include <scx/compat.bpf.h>
 #include "points.h"
-#include "sfs.bpf.c"
+#include <half.h>
 
 #undef __sync_lock_test_and_set
 MODEL_BEGIN
@@ -34,9 +34,7 @@ static struct model_map model_maps[] = {
 	KEYED(hints),
 	KEYED(functions),
 	KEYED(groups),
-	KEYED(guard_timers),
 	KEYED(release_timers),
-	KEYED(kernel_exits),
 	KEYED(rank_tables),
 	KEYED(function_tables),
 	KEYED(stats),
@@ -46,6 +44,7 @@ static struct model_map model_maps[] = {
 	{ &completions, TYPE(completions), 0, 0, MOST(completions) },
 	{ &events, TYPE(events), 0, 0, MOST(events) },
 	{ &task_ctxs, TYPE(task_ctxs), sizeof(int), sizeof(struct task_ctx), 0 },
+	HALF_MAPS,
 };
 
 const struct model_map *model_list_maps(u32 *count)
@@ -65,17 +64,7 @@ struct model_variable {
 
 #define VARIABLE(v) { #v, (const void *)&(v), sizeof(v) }
 
-static struct model_variable model_variables[] = {
-	VARIABLE(slice_ns),          VARIABLE(mode),           VARIABLE(nr_cpu_ids),
-	VARIABLE(fair_vtime_now),    VARIABLE(nr_limited),     VARIABLE(groups_generation),
-	VARIABLE(often.nr_arrivals), VARIABLE(overload_since), VARIABLE(overload_told_at),
-	VARIABLE(fair_cpus),         VARIABLE(cpu_shards),     VARIABLE(often.sharing_clock),
-	VARIABLE(often.present),     VARIABLE(often.demand),   VARIABLE(often.waiting),
-	VARIABLE(running),           VARIABLE(cpu_ctxs),       VARIABLE(sandboxes),
-	VARIABLE(functions),         VARIABLE(groups),         VARIABLE(rank_tables),
-	VARIABLE(function_tables),   VARIABLE(stats),          VARIABLE(iat_map),
-	VARIABLE(task_ctxs),
-};
+static struct model_variable model_variables[] = { HALF_VARIABLES };
 
 const struct model_variable *model_list_variables(u32 *count)
 {
@@ -319,11 +308,14 @@ void model_dump_task(struct task_struct *p)
 
 /* --------------------------------------------- what a recount is compared with */
 
+/* In src/ffi.rs as well. */
+#define COUNTED_QUEUES 8
+
 /* How often a task is counted, or how much is counted in all; in the types of src/ffi.rs. */
 struct model_counts {
 	s64 demand;
 	s64 present;
-	s64 waiting[NR_SHARED];
+	s64 waiting[COUNTED_QUEUES];
 };
 
 void model_counts_of(struct task_struct *p, struct model_counts *counts)
@@ -335,20 +327,25 @@ void model_counts_of(struct task_struct *p, struct model_counts *counts)
 		return;
 	counts->demand = tctx->in_demand != 0;
 	counts->present = tctx->present != 0;
-	if (queue_in(tctx->queue))
-		counts->waiting[queue_in(tctx->queue)] = 1;
+	if (half_queue_in(tctx))
+		counts->waiting[half_queue_in(tctx)] = 1;
 }
 
 void model_counts_in_all(struct model_counts *counts)
 {
-	counts->demand = often.demand;
-	counts->present = often.present;
+	counts->demand = half_demand();
+	counts->present = half_present();
 	/* A queue in which a task without a context has waited counts one more, for good. Number 0
 	 * stands for the queues that are not counted. */
-	counts->waiting[0] = often.waiting[0];
-	for (u32 i = 1; i < NR_SHARED; i++)
-		counts->waiting[i] = often.waiting[i] - ((often.unknown >> i) & 1);
+	for (u32 i = 0; i < COUNTED_QUEUES; i++)
+		counts->waiting[i] = half_waiting(i) - (i ? half_unknown(i) : 0);
 }
+
+bool model_counts_queues(void)
+{
+	return HALF_COUNTS_QUEUES;
+}
+
 
 /* The credit of an invocation, in the types of src/ffi.rs. */
 struct model_credit {
@@ -362,7 +359,7 @@ bool model_credit_of(struct task_struct *p, struct model_credit *credit)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
-	if (!tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid || tctx->own.nr_threads != 1 ||
+	if (!HALF_CHARGES_AT_ONCE || !tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid || tctx->own.nr_threads != 1 ||
 	    tctx->own.state == INV_NONE)
 		return false;
 	credit->used_ns = tctx->own.used_ns;
@@ -428,5 +425,9 @@ void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 size)
 }
 
 #include "loader.h"
+
+/* Helpers that kernel halves of the past call, and this one does not: the program keeps what is
+ * named here. */
+void *model_past_helpers[] = { &scx_bpf_now };
 
 MODEL_END

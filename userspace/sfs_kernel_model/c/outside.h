@@ -16,17 +16,15 @@ u16 *model_migration_disabled(struct task_struct *p)
 	return &p->migration_disabled;
 }
 
-/* ops.cpu_release() and ops.cpu_acquire(); the arguments say why, which nobody reads. */
+/* ops.cpu_release() and ops.cpu_acquire(). */
 void model_cpu_release(s32 cpu)
 {
-	struct scx_cpu_release_args args = {};
-
-	sfs_cpu_release(cpu, &args);
+	half_cpu_release(cpu);
 }
 
 void model_cpu_acquire(s32 cpu)
 {
-	sfs_cpu_acquire(cpu, NULL);
+	half_cpu_acquire(cpu);
 }
 
 /* ------------------------------------------------- sections without migration */
@@ -160,6 +158,18 @@ u32 model_turn_in(const struct task_ctx *tctx)
 u64 model_queued_at_in(const struct task_ctx *tctx)
 {
 	return tctx->queued_at;
+}
+
+/* How far @p, which begins a turn in FAIR, is behind FAIR's virtual time; negative: ahead. */
+s64 model_behind_fair(const struct task_struct *p)
+{
+	return fair_vtime_now - p->scx.dsq_vtime;
+}
+
+/* How far behind it may be: a sleeper saves up a turn. */
+u64 model_saves_up(struct task_struct *p)
+{
+	return half_saved_up(try_lookup_task_ctx(p));
 }
 
 /* Return whether processes with credit go before other functions. */

@@ -121,6 +121,10 @@ extern "C" {
     pub fn model_turn_in(context: *const u8) -> u32;
     /// When the task was queued, from its context; ns.
     pub fn model_queued_at_in(context: *const u8) -> u64;
+    /// How far a task that begins a turn in FAIR is behind FAIR's virtual time, ns.
+    pub fn model_behind_fair(task: *const TaskStruct) -> i64;
+    /// How far behind it may be, ns.
+    pub fn model_saves_up(task: *mut TaskStruct) -> u64;
     /// Returns true if processes with credit go before other functions.
     pub fn model_serves_filter() -> bool;
     /// Sets the priority; below 100 it is a real-time task.
@@ -136,6 +140,8 @@ extern "C" {
     pub fn model_credit_of(task: *mut TaskStruct, credit: *mut Credit) -> bool;
     /// How often a task is counted.
     pub fn model_counts_of(task: *mut TaskStruct, counts: *mut Counts);
+    /// Returns true if the kernel half counts the tasks that wait in each shared queue.
+    pub fn model_counts_queues() -> bool;
     /// What is counted in all.
     pub fn model_counts_in_all(counts: *mut Counts);
     /// Callbacks pause from now on or not, next after so many counts; plain accesses count for

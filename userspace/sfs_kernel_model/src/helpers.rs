@@ -100,6 +100,7 @@ extern "C" fn bpf_timer_init(timer: *const c_void, map: *mut c_void, _flags: u64
         map,
         callback: ptr::null_mut(),
         start: 0,
+        fired: (0, 0),
     };
     with(|s| s.timers.insert(timer as usize, new));
     0

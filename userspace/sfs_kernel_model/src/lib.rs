@@ -31,6 +31,7 @@ pub mod steady;
 pub mod task_work;
 pub mod tasks;
 pub mod timeline;
+pub mod virtual_time;
 pub mod workload;
 
 pub use sfs_kernel_draws::{group_load, topology};

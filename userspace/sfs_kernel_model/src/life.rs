@@ -101,6 +101,8 @@ pub struct Life {
     pub is_unborn: bool,
     /// Migration is disabled.
     pub stays: bool,
+    /// Since when, ns since boot.
+    pub stays_since: u64,
     /// The leader of its process, if that is another task.
     leader: Option<TaskId>,
     /// Threads of its process, besides itself, if it is the leader.

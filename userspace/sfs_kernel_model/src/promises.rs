@@ -12,6 +12,9 @@ use crate::state::{Place, State, TaskId};
 const SLACK_NS: u64 = 500_000;
 /// A turn in FAIR that is due: a part of SFS_DEFAULT_FAIR_MAX_WAIT_NS.
 const DUE_TURN_NS: u64 = 100_000_000 / 25;
+/// Outside work that gets less than this part of the machine waits for less than so long, ns.
+const OUTSIDE_NS: u64 = 60_000_000;
+const OUTSIDE_PART: u64 = 8;
 /// `enum turn`.
 const TURN_FAIR: u32 = 0;
 const TURN_FILTER: u32 = 1;
@@ -46,8 +49,12 @@ pub struct Promise {
     pub is_outside: bool,
     /// A kernel thread.
     pub is_kernel: bool,
-    /// While it waits after a wake-up that a promise covers: since when, and `short_ns` then.
+    /// It has had turns by rank.
+    pub was_ranked: bool,
+    /// While it waits and a promise covers that: since when, and `short_ns` then.
     since: Option<(u64, u64)>,
+    /// It waits after a wake-up.
+    is_woken: bool,
 }
 
 /// A task has had `delta` ns of CPU time.
@@ -65,8 +72,18 @@ pub fn count(s: &mut State, task: TaskId, delta: u64) {
 /// A task wakes up.
 pub fn wakes(s: &mut State, task: TaskId) {
     let promise = &mut s.tasks[task].promise;
+    if s.promises.are_made && promise.is_outside {
+        promise.since = Some((s.now, s.promises.short_ns));
+        promise.is_woken = true;
+    }
+}
+
+/// A task has lost its CPU and wants more. A promise covers that for kernel threads.
+pub fn preempted(s: &mut State, task: TaskId) {
+    let promise = &mut s.tasks[task].promise;
     if s.promises.are_made && promise.is_kernel {
         promise.since = Some((s.now, s.promises.short_ns));
+        promise.is_woken = false;
     }
 }
 
@@ -81,6 +98,7 @@ pub fn runs(s: &mut State, task: TaskId) {
         return;
     };
     check_wait(s, task, since, short_before);
+    check_share(s, task, since, short_before);
 }
 
 /// The same for all tasks that still wait, and for processes behind work in FAIR.
@@ -92,15 +110,44 @@ pub fn check(s: &mut State) {
     for &task in &live {
         if let Some((since, short_before)) = s.tasks[task].promise.since {
             check_wait(s, task, since, short_before);
+            check_share(s, task, since, short_before);
         }
     }
     check_credit(s, &live);
 }
 
+/// Outside work goes before functions, up to half of each CPU. So none waits for long while outside
+/// work gets much less of the machine.
+fn check_share(s: &mut State, task: TaskId, since: u64, short_before: u64) {
+    let waited = s.now - since;
+    let others = s.promises.short_ns - short_before;
+    let may_use_all = (0..s.cpus.len()).all(|cpu| s.may_run(task, cpu));
+    let is_long = waited > OUTSIDE_NS && s.tasks[task].allowed_since <= since;
+    if !is_long || !may_use_all || others > waited * s.cpus.len() as u64 / OUTSIDE_PART {
+        return;
+    }
+    s.tasks[task].promise.since = None;
+    let t = &s.tasks[task];
+    let kind = match t.promise.is_kernel {
+        true => "a kernel thread",
+        false => "outside of functions",
+    };
+    s.finding(format!(
+        "task {task}, {kind} ({:?}), waits for {} us, and outside work has had {} us of {} CPUs \
+         meanwhile; now in {:x?}",
+        t.behaviour,
+        waited / 1_000,
+        others / 1_000,
+        s.cpus.len(),
+        t.place,
+    ));
+}
+
 fn check_wait(s: &mut State, task: TaskId, since: u64, short_before: u64) {
     let (waited, others) = (s.now - since, s.promises.short_ns - short_before);
     let bound = s.promises.tick_ns + others + SLACK_NS;
-    if waited <= bound {
+    let promise = &s.tasks[task].promise;
+    if waited <= bound || !promise.is_kernel || !promise.is_woken {
         return;
     }
     s.tasks[task].promise.since = None;

@@ -16,6 +16,7 @@ use crate::stay;
 use crate::task_work;
 use crate::tasks::{finish, sleeps, DEAD};
 use crate::timeline::{tell_run, Entry};
+use crate::virtual_time;
 use std::ptr;
 
 /// SCX_DSQ_LOCAL.
@@ -167,6 +168,7 @@ pub fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
         // SAFETY: the task is one of the machine's.
         call_direct(cpu, task, |p| unsafe { ffi::sfs_enqueue(p, flags) });
     }
+    virtual_time::check(task);
     with(|s| match s.tasks[task].direct.take() {
         Some((queue, enqueue)) => dispatch_enqueue(s, task, queue, enqueue | flags),
         None => s.finding(format!("enqueue() has put task {task} nowhere")),
@@ -454,6 +456,7 @@ fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
         t.waits_since = Some(s.now);
         // The next task is taken by its name, so this one may come before it.
         s.cpus[cpu].current = None;
+        promises::preempted(s, task);
         slice(s, task) > 0
     });
     if has_slice {

@@ -159,6 +159,8 @@ pub struct Timer {
     pub callback: *mut c_void,
     /// Counts its starts: only the last one counts.
     pub start: u64,
+    /// The begin of a span, and how often it has fired in it.
+    pub fired: (u64, u32),
 }
 
 /// A walk through a queue: what it will show, in order.

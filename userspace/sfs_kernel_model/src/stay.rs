@@ -46,6 +46,7 @@ pub fn plan(s: &mut State, task: TaskId, ns: u64, acts: &mut VecDeque<Act>) -> u
 /// migrate_disable() of the current task.
 pub fn disable(s: &mut State, task: TaskId) {
     s.tasks[task].life.stays = true;
+    s.tasks[task].life.stays_since = s.now;
     // SAFETY: the task is one of the machine's.
     unsafe { *ffi::model_migration_disabled(s.tasks[task].fields.task) += 1 };
 }

@@ -79,11 +79,17 @@ pub fn runs(s: &mut State, task: TaskId) {
     }
 }
 
-/// A task returns to user mode, if it still has its CPU in the same turn.
+/// A task returns to user mode, if it still has its CPU in the same turn; not before a section
+/// without migration ends, which is one inside the kernel.
 pub fn returns(task: TaskId, turn: u64) {
     let is_there = with(|s| {
         let cpu = s.tasks[task].cpu;
-        s.cpus[cpu].current == Some(task) && s.cpus[cpu].turn == turn
+        let is_there = s.cpus[cpu].current == Some(task) && s.cpus[cpu].turn == turn;
+        if is_there && s.tasks[task].life.stays {
+            plan_return(s, task);
+            return false;
+        }
+        is_there
     });
     if is_there {
         task_work_run(task);

@@ -14,9 +14,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 17] = [
+pub const CLASSES: [&str; 18] = [
     "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
     "topology", "loader", "stall", "death", "readers", "learned", "shards", "nomemory", "hints",
+    "drift",
 ];
 
 /// A selection; by default everything.
@@ -47,6 +48,9 @@ impl Limits {
         }
         if self.lacks("groups") {
             workload.groups = GroupLoad::default();
+        }
+        if self.lacks("drift") {
+            workload.groups.drift_ppm = 0;
         }
         if self.lacks("sections") {
             workload.habits.stays_of = 0;

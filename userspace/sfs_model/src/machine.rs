@@ -1,9 +1,11 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
+mod changes;
 mod checks;
 mod oddities;
 mod replays;
 mod starts;
+mod timers;
 
 use crate::limits::Limits;
 use crate::loader::{self, Next};
@@ -11,7 +13,6 @@ use crate::replay::Replayer;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sfs_fibers::{Races, Totals};
-use sfs_kernel_model::change::{change, set_cpus, set_weight};
 use sfs_kernel_model::ffi::{self, Options};
 use sfs_kernel_model::group_events::{self, GroupEvent};
 use sfs_kernel_model::group_moves;
@@ -24,20 +25,19 @@ use sfs_kernel_model::promises::Promises;
 use sfs_kernel_model::race;
 use sfs_kernel_model::sched::{kicked, schedule, tick, update_curr, wake_up, yield_now};
 pub use sfs_kernel_model::state::Faults;
-use sfs_kernel_model::state::{install, remove, with, Cpu, Event, Place, State, TaskId};
+use sfs_kernel_model::state::{install, remove, with, Cpu, Event, State, TaskId};
 use sfs_kernel_model::steady;
 use sfs_kernel_model::tasks::{sleeps, swapper};
 use sfs_kernel_model::timeline::{picture, words, Entry};
-use sfs_kernel_model::workload::{between, exponential, Then, Workload};
+use sfs_kernel_model::workload::{between, Then, Workload};
 use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
-pub use starts::Settings;
 use starts::{
     stream, ARRIVALS_STREAM, CHANGES_STREAM, ODDITIES_STREAM, RACES_STREAM, REAL_TIME_STREAM,
 };
+pub use starts::{Settings, MOST_FINDINGS};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::ptr;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
@@ -117,6 +117,7 @@ pub(crate) fn live(
         hints: stream(seed, ODDITIES_STREAM + 1),
         arrived: 0,
         changed: 0,
+        most_findings: settings.most_findings,
         left_out: 0,
         end: BOOT_NS + ns,
         digest: seed,
@@ -260,6 +261,8 @@ struct Machine {
     arrived: u64,
     /// The same for changes of tasks.
     changed: u64,
+    /// The run ends with more findings than these.
+    most_findings: usize,
     /// Residents that are left out.
     left_out: usize,
     end: u64,
@@ -271,7 +274,7 @@ struct Machine {
 impl Machine {
     fn pass_time(&mut self) {
         while let Some((at, event)) = self.next_event() {
-            if at > self.end || with(|s| s.findings.len() > 20) {
+            if at > self.end || with(|s| s.findings.len() > self.most_findings) {
                 return;
             }
             if with(|s| loader::is_gone(s)) {
@@ -363,7 +366,9 @@ impl Machine {
                 };
                 race::happens(event, cpu, move || group_events::happens(change));
             }
-            Event::Timer(timer, start) => race::happens(event, None, move || fire(timer, start)),
+            Event::Timer(timer, start) => {
+                race::happens(event, None, move || timers::fire(timer, start))
+            }
             Event::Reader(nudge) => race::happens(event, None, move || loader::nudged(nudge)),
             Event::Check => {
                 race::finish();
@@ -374,36 +379,6 @@ impl Machine {
                 self.end_replay();
             }
         }
-    }
-
-    /// Somebody changes a task, wherever it is.
-    fn change(&mut self, event: Event) {
-        let chosen = with(|s| {
-            let delay = exponential(&mut self.changes, self.workload.changes_ns);
-            s.after(delay, Event::Change);
-            s.here = between(&mut self.changes, 0, s.cpus.len() as u64 - 1) as usize;
-            let last = (s.live.len() as u64).checked_sub(1)?;
-            let task = between(&mut self.changes, 0, last) as usize;
-            let task = *s.live.iter().nth(task)?;
-            let value = between(&mut self.changes, 0, u64::MAX - 1);
-            Some((s.here, task, value))
-        });
-        let Some((cpu, task, value)) = chosen else {
-            return;
-        };
-        self.changed += 1;
-        if !self.limits.has_change(self.changed - 1) {
-            return;
-        }
-        race::happens(event, Some(cpu), move || {
-            if with(|s| s.tasks[task].place == Place::Dead) {
-                return;
-            }
-            change(cpu, task, |s| match value % 2 {
-                0 => set_weight(s, task, value / 2),
-                _ => set_cpus(s, task, value / 2),
-            });
-        });
     }
 }
 
@@ -468,21 +443,4 @@ fn wake(task: TaskId) {
         (cpu, std::mem::take(&mut s.tasks[task].life.is_new))
     });
     wake_up(cpu, task, is_new);
-}
-
-/// A BPF timer fires, if it has not been started again.
-fn fire(timer: usize, start: u64) {
-    let Some(found) = with(|s| s.timers.get(&timer).copied()) else {
-        return;
-    };
-    if found.start != start || found.callback.is_null() {
-        return;
-    }
-    let mut key: u32 = 0;
-    type Callback = unsafe extern "C" fn(*mut std::ffi::c_void, *mut u32, usize) -> i32;
-    // SAFETY: the kernel half gave a function of this type as the timer's callback.
-    unsafe {
-        let callback: Callback = std::mem::transmute(found.callback);
-        callback(found.map, ptr::from_mut(&mut key), timer);
-    }
 }

@@ -27,6 +27,9 @@ enum Task {
         /// Print what happened last before the first finding, or before the end
         #[arg(long)]
         timeline: bool,
+        /// End the run with more findings than these
+        #[arg(long, default_value_t = machine::MOST_FINDINGS)]
+        findings: usize,
     },
     /// Make the finding of a seed small: fewer CPUs, tasks and kinds of events, less time; print
     /// the command that shows it, and its timeline
@@ -112,7 +115,11 @@ impl What {
 
 fn main() -> ExitCode {
     let done = match Options::parse().task {
-        Task::Run { what, timeline } => return one(&what, timeline),
+        Task::Run {
+            what,
+            timeline,
+            findings,
+        } => return one(&what, timeline, findings),
         Task::Shrink { what, seconds } => shrink(&what, Duration::from_secs(seconds)),
         Task::Search {
             seed,
@@ -146,11 +153,12 @@ fn shrink(what: &What, time: Duration) -> anyhow::Result<bool> {
 }
 
 /// Runs one seed; the last line is for [`search`].
-fn one(what: &What, timeline: bool) -> ExitCode {
+fn one(what: &What, timeline: bool, most_findings: usize) -> ExitCode {
     let settings = Settings {
         faults: what.faults(),
         limits: what.only.clone(),
         recorded: timeline,
+        most_findings,
         ..Settings::default()
     };
     let (seed, ms) = (what.seed, what.ms);

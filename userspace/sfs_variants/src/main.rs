@@ -1,5 +1,5 @@
 //! The kernel half in the model, with more than its source: `make coverage`, `make sanitize`,
-//! `make mutants`.
+//! `make mutants`; and one of the past: `make past`.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ use sfs_jobs::tree::Tree;
 use sfs_variants::campaign::{Campaign, Plan};
 use sfs_variants::coverage::{self, Tools};
 use sfs_variants::model::{commit, Model};
+use sfs_variants::past::{self, Half};
 use sfs_variants::{llvm, report, runs, sanitize};
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,6 +47,18 @@ enum Task {
         /// Seeds, from 1 on
         #[arg(long, env = "SEEDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=100_000))]
         seeds: u64,
+    },
+    /// Run seeds with the kernel half of a past commit, and print which of its defects they show
+    Past {
+        /// The commit
+        #[arg(default_value = "989571b")]
+        commit: String,
+        /// Seeds, from 1 on
+        #[arg(long, env = "SEEDS", default_value_t = 2500, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        seeds: u64,
+        /// Write the table into docs/model.md as well
+        #[arg(long, env = "WRITE", value_parser = FalseyValueParser::new())]
+        write: bool,
     },
     /// Run mutants of the kernel half, and print those that no run finds out
     ///
@@ -96,6 +109,11 @@ fn work(options: Options) -> Result<ExitCode> {
             llvm::runtime("asan", &compiler())?;
             sanitized(&Model::build(&tree, half)?, seeds)
         }
+        Task::Past {
+            commit,
+            seeds,
+            write,
+        } => searched(&tree, Half::of(&commit)?, seeds, write),
         Task::Mutants {
             mutants,
             sample,
@@ -153,6 +171,27 @@ fn sanitized(model: &Model, seeds: u64) -> Result<ExitCode> {
     }
     print(&format!("{seeds} seeds, {} reports\n", reports.len()));
     Ok(ExitCode::from(u8::from(!reports.is_empty())))
+}
+
+fn searched(tree: &Tree, half: Half, seeds: u64, write: bool) -> Result<ExitCode> {
+    // Building takes minutes, so a clone without the commit is told before.
+    half.take_out(tree)?;
+    let mut model = Model::build(tree, None)?;
+    let library = half.compile(tree, &mut model)?;
+    let seen = past::search(&model, library.path(), seeds)?;
+    let (seeds, events) = seen.sums();
+    let text = format!(
+        "`make past SEEDS={seeds}`, the kernel half of {} in the model of commit {}, {events} \
+         events:\n\n{}",
+        half.commit,
+        commit(tree),
+        seen.table()
+    );
+    print(&format!("{text}\nother findings:\n{}", seen.others()));
+    if write {
+        report::write_between(&tree.at(DOCUMENT), "past", &text)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn mutated(

@@ -31,6 +31,8 @@ pub struct Model {
     pub folder: PathBuf,
     /// The folder with the sources of the kernel half.
     pub half: PathBuf,
+    /// Folders with headers that come before those of the model.
+    pub headers: Vec<PathBuf>,
     /// The command that compiles the kernel half, without the output.
     command: Vec<String>,
     /// The folder in which it runs.
@@ -75,6 +77,7 @@ impl Model {
             program: folder.join("build/release/sfs_model"),
             folder,
             half,
+            headers: Vec::new(),
             command: command.lines().map(str::to_owned).collect(),
             crate_folder: tree.at(KERNEL_MODEL),
             sources: CRATES.map(|path| tree.at(path).join("src")),
@@ -113,8 +116,12 @@ impl Model {
         let output = Command::new(self.clang())
             .current_dir(&self.crate_folder)
             // The first folder that has a header counts.
-            .arg("-I")
-            .arg(half)
+            .args(
+                self.headers
+                    .iter()
+                    .chain([&half.to_path_buf()])
+                    .flat_map(|folder| [OsString::from("-I"), folder.as_os_str().to_owned()]),
+            )
             .args(&self.command[1..])
             .args(["-shared", "-fPIC", "-o"])
             .arg(to.join(LIBRARY))

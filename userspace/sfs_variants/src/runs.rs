@@ -64,6 +64,10 @@ pub enum Ending {
 pub struct Done {
     /// How it has ended.
     pub ending: Ending,
+    /// All violated invariants: ms since load, and what.
+    pub findings: Vec<(f64, String)>,
+    /// Callbacks have interleaved.
+    pub has_races: bool,
     /// The digest of all events; empty if it crashed.
     pub digest: String,
     /// The number of events.
@@ -77,6 +81,8 @@ pub struct Done {
 pub struct Setting {
     /// CPU time in s; `None`: no limit, nor one of memory.
     pub cpu_s: Option<u64>,
+    /// More arguments.
+    pub arguments: Vec<&'static str>,
     /// More variables of the environment.
     pub variables: Vec<(&'static str, OsString)>,
 }
@@ -100,6 +106,7 @@ pub fn run(program: &Path, library: &Path, run: Run, setting: &Setting) -> Resul
     command.env("LD_LIBRARY_PATH", library);
     command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
     command.args(["run", &run.seed.to_string(), "--ms", &run.ms.to_string()]);
+    command.args(&setting.arguments);
     let output = command
         .output()
         .with_context(|| format!("cannot run {}", program.display()))?;
@@ -119,10 +126,18 @@ pub fn run(program: &Path, library: &Path, run: Run, setting: &Setting) -> Resul
     };
     Ok(Done {
         ending,
+        findings: text.lines().filter_map(finding).collect(),
+        has_races: text.lines().any(|line| line.starts_with("races: ")),
         digest: word_behind(last, "digest ").to_owned(),
         events: events(last),
         errors,
     })
+}
+
+/// A line with a finding.
+fn finding(line: &str) -> Option<(f64, String)> {
+    let (at, what) = line.split_once(" ms: ")?;
+    Some((at.parse().ok()?, what.to_owned()))
 }
 
 fn word_behind<'a>(line: &'a str, mark: &str) -> &'a str {
@@ -166,6 +181,10 @@ mod tests {
         assert_eq!((clean.ending, clean.events), (Ending::Clean, 5));
         let finding = program(&format!("echo 'at $4: bad'; {last}; exit 1"));
         assert_eq!(finding.ending, Ending::Finding("at $4: bad".into()));
+        let two = program(&format!(
+            "echo '1.500 ms: a'; echo '2 ms: b'; {last}; exit 1"
+        ));
+        assert_eq!(two.findings, [(1.5, "a".into()), (2.0, "b".into())]);
         assert!(matches!(program("kill -SEGV $$").ending, Ending::Crash(_)));
         assert!(matches!(program("exit 101").ending, Ending::Crash(_)));
         assert!(matches!(program("exit 1").ending, Ending::Crash(_)));

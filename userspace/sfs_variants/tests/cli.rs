@@ -149,12 +149,60 @@ fn sanitizers_report_undefined_behaviour() {
     assert!(said.contains("heap-buffer-overflow"), "{said}");
 }
 
+/// The first seeds of the rows of a table: defect and seed.
+fn first_seeds(text: &str) -> Vec<(String, u64)> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let seed = cells.get(3)?.split(' ').next()?.parse().ok()?;
+        Some((cells[1].to_owned(), seed))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// Few seeds show the defects of an old kernel half that the documents say the first ones show.
+#[test]
+fn an_old_kernel_half_shows_its_defects() {
+    let mut git = Command::new("git");
+    let commit = ["cat-file", "-e", "989571b^{commit}"];
+    if !git
+        .args(commit)
+        .output()
+        .is_ok_and(|done| done.status.success())
+    {
+        skip!("this clone has no commit 989571b");
+    }
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/model.md");
+    let document = fs::read_to_string(document).expect("the document");
+    let (_, table) = document
+        .split_once("<!-- past: begin -->")
+        .expect("a table");
+    let (table, _) = table.split_once("<!-- past: end -->").expect("its end");
+    let early: Vec<_> = first_seeds(table)
+        .into_iter()
+        .filter(|&(_, seed)| seed <= 7)
+        .collect();
+    assert!(early.len() >= 4, "{early:?}");
+
+    let output = variants(&["past", "989571b", "--seeds", "10"]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    let found = first_seeds(&said);
+    for (defect, _) in early {
+        assert!(
+            found.iter().any(|(of, _)| *of == defect),
+            "{defect}: {said}"
+        );
+    }
+}
+
 #[test]
 fn bad_arguments_are_refused() {
     for arguments in [
         &["mutants", "--mutants", "0"][..],
         &["coverage", "--seeds", "0"],
         &["mutants", "--file", "a", "--write"],
+        &["past", "0123456"],
+        &["past", "--seeds", "0"],
         &[
             "coverage",
             "--kernel-half",

@@ -33,6 +33,7 @@ impl Machine {
                     continue;
                 };
                 let waited = s.now - since;
+                check_queue(s, task);
                 if s.tasks[task].place == Place::Moving {
                     s.finding(format!("task {task} is in no queue"));
                 }
@@ -58,10 +59,10 @@ impl Machine {
             let since = since.max(s.tasks[task].allowed_since);
             let both = s.now - since.max(s.cpus[cpu].idle_since);
             if both > self.idle_limit() {
-                let (place, behaviour) = (s.tasks[task].place, s.tasks[task].behaviour);
+                let (place, behaviour) = (place_of(s, task), s.tasks[task].behaviour);
                 s.finding(format!(
                     "CPU {cpu} has idled for {} us while task {task} ({behaviour:?}) waits in \
-                     {place:x?}",
+                     {place}",
                     both / 1_000,
                 ));
             }
@@ -71,6 +72,45 @@ impl Machine {
     /// A tick, and the time until the next check.
     fn idle_limit(&self) -> u64 {
         self.workload.tick_ns.max(4_000_000) + self.check_ns
+    }
+}
+
+/// A task that is held back on its way to user mode loses its CPU by a kick, ns. It may begin a
+/// section meanwhile, which the kernel would not let it.
+const KICK_NS: u64 = 25_000;
+
+/// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
+/// quota is not inside the kernel, where others may wait for it.
+fn check_queue(s: &mut State, task: TaskId) {
+    let place = s.tasks[task].place;
+    let Place::Queue(queue) = place else {
+        return;
+    };
+    let cpu = (queue & 0xffff) as usize;
+    if groups::is_parked(place) {
+        let life = &s.tasks[task].life;
+        let since = s.tasks[task].waits_since.unwrap_or(0);
+        if life.stays && since > life.stays_since + KICK_NS {
+            s.finding(format!(
+                "task {task} waits for quota inside the kernel, in a section without migration"
+            ));
+        }
+    } else if queue >> 32 != 0 && !s.may_run(task, cpu) {
+        s.finding(format!(
+            "task {task} waits in queue {queue:#x} of CPU {cpu}, where it may not run"
+        ));
+    }
+}
+
+/// Where a task waits.
+fn place_of(s: &State, task: TaskId) -> String {
+    let (place, cpu) = (s.tasks[task].place, s.tasks[task].cpu);
+    match place {
+        Place::Local if higher::has(s, cpu) => {
+            format!("Local of CPU {cpu}, which a real-time task has")
+        }
+        Place::Local => format!("Local of CPU {cpu}"),
+        place => format!("{place:x?}"),
     }
 }
 
@@ -88,6 +128,9 @@ fn recount() {
         let mut of = Counts::default();
         // SAFETY: the task is one of the machine's.
         unsafe { ffi::model_counts_of(task, &mut of) };
+        if of.demand + of.present > 0 && with(|s| groups::is_parked(s.tasks[id].place)) {
+            with(|s| s.finding(format!("task {id} waits for quota, and counts as demand")));
+        }
         counted_in.insert(id, of.waiting);
         counted.demand += of.demand;
         counted.present += of.present;
@@ -99,11 +142,16 @@ fn recount() {
     }
     // SAFETY: writes to `all` only.
     unsafe { ffi::model_counts_in_all(&mut all) };
+    // SAFETY: returns a constant.
+    let counts_queues = unsafe { ffi::model_counts_queues() };
     with(|s| {
         if counted != all {
             s.finding(format!(
                 "the kernel half counts {all:?}, and a recount gives {counted:?}"
             ));
+        }
+        if !counts_queues {
+            return;
         }
         // FILTER's number comes first. Its shards are counted by the kernel.
         let first = if s.odd.of.shards > 1 { 2 } else { 1 };

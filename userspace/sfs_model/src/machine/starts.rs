@@ -28,8 +28,11 @@ pub(super) const RACES_STREAM: u64 = 6;
 pub(super) const ODDITIES_STREAM: u64 = 8;
 pub(super) const RESIDENT_STREAMS: u64 = 1_000;
 
+/// More findings than these end a run, unless somebody wants more.
+pub const MOST_FINDINGS: usize = 20;
+
 /// How a seed is run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// What goes wrong on its machine.
     pub faults: Faults,
@@ -41,6 +44,21 @@ pub struct Settings {
     pub oddities: Option<Oddities>,
     /// Transfers of cache lines are counted.
     pub counts_lines: bool,
+    /// The run ends with more findings than these.
+    pub most_findings: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            faults: Faults::default(),
+            limits: Limits::default(),
+            recorded: false,
+            oddities: None,
+            counts_lines: false,
+            most_findings: MOST_FINDINGS,
+        }
+    }
 }
 
 /// Random numbers of one kind of a seed's events: without another kind they are the same.
