@@ -159,8 +159,8 @@ fn between(page: &str, table: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::part;
     use super::*;
+    use crate::part;
 
     #[test]
     fn a_row_adds_up_its_parts_and_says_what_is_missing() {

@@ -177,8 +177,9 @@ fn searched(tree: &Tree, half: Half, seeds: u64, write: bool) -> Result<ExitCode
     // Building takes minutes, so a clone without the commit is told before.
     half.take_out(tree)?;
     let mut model = Model::build(tree, None)?;
-    let library = half.compile(tree, &mut model)?;
-    let seen = past::search(&model, library.path(), seeds)?;
+    let library = half.compile(tree, &mut model, false)?;
+    let fine = half.compile(tree, &mut model, true)?;
+    let seen = past::search(&model, library.path(), fine.path(), seeds)?;
     let (seeds, events) = seen.sums();
     let text = format!(
         "`make past SEEDS={seeds}`, the kernel half of {} in the model of commit {}, {events} \

@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::report;
 use crate::runs::{self, Done, Ending, Run, Setting, LONG_MS};
 use anyhow::{bail, ensure, Context, Result};
-use items::{Shows, ITEMS};
+use items::{Other, Shows, ITEMS};
 use sfs_jobs::tree::Tree;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,12 +23,27 @@ pub struct Half {
     pub commit: &'static str,
     /// The folder with its `half.h`, from the root of the repository.
     headers: &'static str,
+    /// What makes it count weights in thousandths of its units: file, old text, new text.
+    fine_weights: [(&'static str, &'static str, &'static str); 3],
 }
 
 /// All of them.
 const HALVES: [Half; 1] = [Half {
     commit: "989571b",
     headers: "userspace/sfs_variants/c",
+    fine_weights: [
+        ("group.bpf.h", "?: 1) * 1024 / 100", "?: 1) * 1024000 / 100"),
+        (
+            "fair.bpf.h",
+            "fair_weight ?: 1024;",
+            "fair_weight ?: 1024000;",
+        ),
+        (
+            "fair.bpf.h",
+            "delta * 1024 / weight",
+            "delta * 1024000 / weight",
+        ),
+    ],
 }];
 /// The kernel half, from the root of the repository, as then.
 const FOLDER: &str = "scheds/sfs_bpf";
@@ -82,12 +97,18 @@ impl Half {
         Ok(folder)
     }
 
-    /// Compiles it in `model`, into a new folder.
+    /// Compiles it in `model`, into a new folder; with finer weights, or as it was.
     ///
     /// # Errors
     /// If it does not compile.
-    pub fn compile(&self, tree: &Tree, model: &mut Model) -> Result<TempDir> {
+    pub fn compile(&self, tree: &Tree, model: &mut Model, is_fine: bool) -> Result<TempDir> {
         let sources = self.take_out(tree)?;
+        for (name, old, new) in self.fine_weights.iter().filter(|_| is_fine) {
+            let path = sources.path().join(name);
+            let text = fs::read_to_string(&path).context("cannot read a source file")?;
+            ensure!(text.contains(old), "{name} has no {old}");
+            fs::write(&path, text.replace(old, new)).context("cannot write a source file")?;
+        }
         model.headers = vec![tree.at(self.headers)];
         let library = model.scratch()?;
         if let Some(said) = model.compile(sources.path(), &[], library.path())? {
@@ -129,17 +150,22 @@ pub struct Seen {
 }
 
 /// Runs seeds 1 to `seeds` with the library in the folder `library`, some of them also for longer.
+/// `fine` is the folder of the one with finer weights.
 ///
 /// # Errors
 /// If the program cannot be run.
-pub fn search(model: &Model, library: &Path, seeds: u64) -> Result<Seen> {
+pub fn search(model: &Model, library: &Path, fine: &Path, seeds: u64) -> Result<Seen> {
     let setting = |arguments: &[&'static str]| Setting {
         cpu_s: Some(RUN_S),
         arguments: [&["--findings", "1000"], arguments].concat(),
         ..Setting::default()
     };
-    let with = |run, arguments: &[&'static str]| {
+    let with = |library, run, arguments: &[&'static str]| {
         runs::run(&model.program, library, run, &setting(arguments))
+    };
+    let other = |run, other| match other {
+        Other::AlikeClocks => with(library, run, &["--only", ONE_CLOCK]),
+        Other::FineWeights => with(fine, run, &["--only", PLAIN]),
     };
     let mut seen = Seen::default();
     for seed in 1..=seeds {
@@ -147,9 +173,9 @@ pub fn search(model: &Model, library: &Path, seeds: u64) -> Result<Seen> {
         let runs = [Some(Run { seed, ms: 500 }), long];
         let mut of_seed = Vec::new();
         for run in runs.into_iter().flatten() {
-            let done = with(run, &["--only", PLAIN])?;
+            let done = with(library, run, &["--only", PLAIN])?;
             seen.events += done.events;
-            let found = items::shown(&done, || with(run, &["--only", ONE_CLOCK]))?;
+            let found = items::shown(&done, |kind| other(run, kind))?;
             let first = First {
                 run,
                 events: seen.events,
@@ -209,17 +235,16 @@ impl Seen {
              |---|---|---|---|---|\n",
         );
         for (number, item) in ITEMS.iter().enumerate() {
-            let _ = match (item.shows, self.items.get(&number)) {
-                (Shows::Never(why), _) => {
-                    writeln!(text, "| {} | **cannot**: {why} | | | |", item.defect)
+            let (Shows::By(how, _) | Shows::Alone(how, _) | Shows::Unless(_, how, _)) = item.shows
+            else {
+                if let Shows::Never(why) = item.shows {
+                    let _ = writeln!(text, "| {} | **cannot**: {why} | | | |", item.defect);
                 }
-                (Shows::By(how, _) | Shows::Alone(how, _) | Shows::ByDrift(how, _), None) => {
-                    writeln!(text, "| {} | {how} | **not found** | | 0 |", item.defect)
-                }
-                (
-                    Shows::By(how, _) | Shows::Alone(how, _) | Shows::ByDrift(how, _),
-                    Some(&(first, seeds)),
-                ) => writeln!(
+                continue;
+            };
+            let _ = match self.items.get(&number) {
+                None => writeln!(text, "| {} | {how} | **not found** | | 0 |", item.defect),
+                Some((first, seeds)) => writeln!(
                     text,
                     "| {} | {how} | {} | {} | {seeds} |",
                     item.defect,
