@@ -78,10 +78,14 @@ impl Comparison {
             true => {}
             false => parts.push(value.part),
         });
+        let unit = match series.jitter {
+            Some(_) => ("copy", "copies"),
+            None => ("seed", "seeds"),
+        };
         let (mut rows, mut notes) = (Vec::new(), Vec::new());
         for load in series.loads() {
             let of = |name: &str| of_row(runs, load, name);
-            notes.extend(series.rows.iter().filter_map(|name| note(&of(name))));
+            notes.extend(series.rows.iter().filter_map(|name| note(&of(name), unit)));
             for (part, name) in pairs(&parts, &series.rows[1..]) {
                 let (base, own) = (of(base), of(name));
                 let known = known(runs, load, part);
@@ -179,8 +183,9 @@ fn correct(rows: &mut [Row]) {
     }
 }
 
-/// What speaks against these runs of one row, if anything does.
-fn note(runs: &[&Run]) -> Option<Note> {
+/// What speaks against these runs of one row, if anything does; `unit` is the word for one
+/// and for several of them.
+fn note(runs: &[&Run], unit: (&str, &str)) -> Option<Note> {
     let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
     for run in runs {
         for trouble in &run.troubles {
@@ -195,8 +200,8 @@ fn note(runs: &[&Run]) -> Option<Note> {
         }
     }
     let of_kind = |(what, seeds): &(&str, Vec<String>)| {
-        let plural = if seeds.len() > 1 { "s" } else { "" };
-        format!("{what} in seed{plural} {}", seeds.join(", "))
+        let unit = if seeds.len() > 1 { unit.1 } else { unit.0 };
+        format!("{what} in {unit} {}", seeds.join(", "))
     };
     let texts: Vec<String> = kinds.iter().map(of_kind).collect();
     let mut troubles = runs.iter().flat_map(|run| &run.troubles);

@@ -346,7 +346,7 @@ mod tests {
             "arrivals moved by up to 50us",
             "by the gap 50.0 %; 30.0 % are not demoted.",
             "no steady state",
-            "- b at load 1.2: invocations failed in seed 2 (1)",
+            "- b at load 1.2: invocations failed in copy 2 (1)",
         ] {
             assert!(text.contains(part), "no '{part}' in {text}");
         }
