@@ -5,8 +5,10 @@ use sfs_model::limits::Limits;
 use sfs_model::machine::{self, Faults, Settings};
 use sfs_model::replay::command::{CompareArgs, ReplayArgs};
 use sfs_model::replay::scale::ScaleArgs;
+use sfs_model::search::Known;
 use sfs_model::{search, shrink};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,6 +53,10 @@ enum Task {
         /// Seeds at the same time; default: one for each CPU
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
         jobs: Option<u16>,
+        /// A file with kinds of findings that are known, a line each; they are counted, and are no
+        /// failure
+        #[arg(long, value_name = "FILE")]
+        known: Option<PathBuf>,
     },
     /// Replay a trace, and write a result as `faasbench run` does
     Replay(ReplayArgs),
@@ -125,7 +131,13 @@ fn main() -> ExitCode {
             seed,
             seconds,
             jobs,
-        } => search::search(seed, Duration::from_secs(seconds), jobs.map(usize::from))
+            known,
+        } => known
+            .map_or_else(|| Ok(Known::default()), |path| Known::read(&path))
+            .and_then(|known| {
+                let duration = Duration::from_secs(seconds);
+                search::search(seed, duration, jobs.map(usize::from), &known)
+            })
             .map(|report| report.failed()),
         Task::Replay(args) => args.execute(),
         Task::Scale(args) => args.execute().map(|()| false),

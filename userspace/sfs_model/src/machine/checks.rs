@@ -4,6 +4,7 @@ use super::{Machine, LONGEST_WAIT_NS};
 use crate::credit_checks;
 use crate::group_checks;
 use crate::loader;
+use sfs_fibers::longest_ns;
 use sfs_kernel_model::ffi::{self, Counts};
 use sfs_kernel_model::groups;
 use sfs_kernel_model::higher;
@@ -78,6 +79,8 @@ impl Machine {
 /// A task that is held back on its way to user mode loses its CPU by a kick, ns. It may begin a
 /// section meanwhile, which the kernel would not let it.
 const KICK_NS: u64 = 25_000;
+/// So many callbacks that pause are between the kick and its effect at most.
+const PAUSES: u64 = 20;
 
 /// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
 /// quota is not inside the kernel, where others may wait for it.
@@ -90,7 +93,9 @@ fn check_queue(s: &mut State, task: TaskId) {
     if groups::is_parked(place) {
         let life = &s.tasks[task].life;
         let since = s.tasks[task].waits_since.unwrap_or(0);
-        if life.stays && since > life.stays_since + KICK_NS {
+        let kick_ns = KICK_NS + PAUSES * longest_ns();
+        // Without memory to see it return to user mode, a task is held back wherever it stops.
+        if life.stays && since > life.stays_since + kick_ns && s.odd.of.no_memory_of == 0 {
             s.finding(format!(
                 "task {task} waits for quota inside the kernel, in a section without migration"
             ));
