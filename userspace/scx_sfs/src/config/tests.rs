@@ -279,7 +279,7 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
         ),
         (
             "policy = \"sfs\"\nageing = 2\n",
-            "--ageing has no effect without --policy learned (ageing is in usual:2)",
+            "--ageing has no effect without --policy learned (policy is in usual:1, ageing is in usual:2)",
         ),
         ("unit = \"cgroup\"\n", "--cgroup <PATH>"),
         (
@@ -324,7 +324,7 @@ fn wrong_options_are_not_blamed_on_a_file() {
     for options in [
         "--slice-us 0",
         "--unit cgroup",
-        "--ageing 2",
+        "--policy fair --ageing 2",
         "--no-such-option",
         "stray",
     ] {
