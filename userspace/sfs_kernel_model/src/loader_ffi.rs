@@ -93,38 +93,6 @@ pub struct Completion {
     pub counted: u32,
 }
 
-/// `struct sfs_hint`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct Hint {
-    /// Of a process.
-    pub pid: i32,
-    /// Nothing.
-    pub flags: u32,
-    /// When the request came, ns of CLOCK_MONOTONIC; 0: now.
-    pub arrived_at: u64,
-    /// With SFS_FUNCTION_NAMED; 0: not named.
-    pub function: u64,
-    /// CPU time that it will need, ns; 0: unknown.
-    pub service_ns: u64,
-}
-
-/// `struct sfs_hint_batch`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct HintBatch {
-    /// In: hints.
-    pub nr: u32,
-    /// Out: applied.
-    pub applied: u32,
-    /// Out: for a process that is not there.
-    pub dead: u32,
-    /// Out: for a process that belongs to no function.
-    pub foreign: u32,
-    /// Out: for a process that started after the request.
-    pub stale: u32,
-}
-
 /// `struct sfs_mode_switch`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -178,8 +146,6 @@ extern "C" {
     /// Sets the name of the program that the task runs.
     pub fn model_name_task(task: *mut TaskStruct, name: *const c_char);
 
-    /// Applies the hints in the map. Returns 0.
-    pub fn apply_hints(batch: *mut HintBatch) -> i32;
     /// Switches the mode, and moves a part of the tasks that wait. Returns a negative errno.
     pub fn switch_mode(switch: *mut ModeSwitch) -> i32;
 }

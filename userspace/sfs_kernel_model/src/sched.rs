@@ -2,8 +2,7 @@
 //! those there. Callbacks run at once and take no time. No function here holds the state while
 //! it calls the kernel half.
 
-use crate::ffi;
-use crate::ffi::TaskStruct;
+use crate::ffi::{self, TaskStruct};
 use crate::groups;
 use crate::higher;
 use crate::lines;

@@ -2,6 +2,7 @@
 
 mod changes;
 mod checks;
+pub(crate) mod hints;
 mod oddities;
 mod replays;
 mod starts;

@@ -9,12 +9,12 @@ pub mod checks;
 mod learning;
 pub mod plan;
 
+use crate::machine::hints::apply_hints;
 use checks::Watch;
 use learning::{Learning, REFRESH_NS};
 use plan::Plan;
 use rand_chacha::ChaCha8Rng;
 use sfs_kernel_model::loader_ffi::{self as ffi, Completion};
-use sfs_kernel_model::oddities::apply_hints;
 use sfs_kernel_model::race;
 use sfs_kernel_model::reader::{Nudge, Reader};
 use sfs_kernel_model::sched::wake_up;

@@ -1,11 +1,12 @@
 //! What only some machines have, and what nobody asks for in most runs: shards, hints, too little
 //! memory, a dump.
 
+use super::hints;
 use super::starts::{stream, Settings, ODDITIES_STREAM};
 use super::Machine;
 use crate::loader;
 use sfs_kernel_model::ffi;
-use sfs_kernel_model::oddities::{self, Odd, Oddities};
+use sfs_kernel_model::oddities::{Odd, Oddities};
 use sfs_kernel_model::race;
 use sfs_kernel_model::reader::Nudge;
 use sfs_kernel_model::state::{with, Event};
@@ -20,8 +21,8 @@ impl Machine {
         });
         if loader::is_there() {
             race::happens(event, None, || loader::nudged(Nudge::Hinted));
-        } else if let Some(cpu) = with(|s| oddities::idle_cpu(s)) {
-            race::happens(event, Some(cpu), move || oddities::apply_hints(cpu));
+        } else if let Some(cpu) = with(|s| hints::idle_cpu(s)) {
+            race::happens(event, Some(cpu), move || hints::apply_hints(cpu));
         }
     }
 }
