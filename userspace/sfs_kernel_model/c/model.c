@@ -346,7 +346,6 @@ bool model_counts_queues(void)
 	return HALF_COUNTS_QUEUES;
 }
 
-
 /* The credit of an invocation, in the types of src/ffi.rs. */
 struct model_credit {
 	u64 used_ns;
@@ -359,8 +358,8 @@ bool model_credit_of(struct task_struct *p, struct model_credit *credit)
 {
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 
-	if (!HALF_CHARGES_AT_ONCE || !tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid || tctx->own.nr_threads != 1 ||
-	    tctx->own.state == INV_NONE)
+	if (!HALF_CHARGES_AT_ONCE || !tctx || unit != SFS_UNIT_PROCESS || p->pid != p->tgid ||
+	    tctx->own.nr_threads != 1 || tctx->own.state == INV_NONE)
 		return false;
 	credit->used_ns = tctx->own.used_ns;
 	credit->credit_ns = tctx->own.credit_ns;
