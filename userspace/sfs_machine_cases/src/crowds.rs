@@ -130,14 +130,14 @@ fn ten_thousand_sleepers_wake_at_once(bench: &Bench) -> Result<()> {
 fn fork_bomb_inside_a_pids_limit(bench: &Bench) -> Result<()> {
     let root = "/sys/fs/cgroup/cgroup.subtree_control";
     fs::write(root, "+pids").context("cannot limit the number of processes")?;
-    beside_fork_bomb(bench, "--policy sfs", ms(5000))?;
+    beside_fork_bomb(bench, "--policy sfs", 10, ms(5000))?;
     // Bomb and short processes run one program, and so are one function to the default policy: it
     // expects all of them to be long (docs/reliability.md, "Limits of the policy").
-    beside_fork_bomb(bench, "", ms(20_000))
+    beside_fork_bomb(bench, "", 2, ms(20_000))
 }
 
-/// Ten short processes, one after another, beside a fork bomb: none may take longer than `limit`.
-fn beside_fork_bomb(bench: &Bench, options: &str, limit: Duration) -> Result<()> {
+/// Short processes, one after another, beside a fork bomb: none may take longer than `limit`.
+fn beside_fork_bomb(bench: &Bench, options: &str, count: u32, limit: Duration) -> Result<()> {
     let box_ = Cgroup::new("bomb")?;
     box_.set("pids.max", "400")?;
     let scheduler = bench.load(options)?;
@@ -148,18 +148,18 @@ fn beside_fork_bomb(bench: &Bench, options: &str, limit: Duration) -> Result<()>
         let _ = unsafe { nix::unistd::fork() };
     })?;
     sleep(ms(1000));
-    let longest = longest_of_ten(ms(2));
+    let longest = longest_of(count, ms(2));
     // Before anything can fail: outside its group the bomb has no limit.
     box_.set("cgroup.kill", "1")?;
-    bench.at_most("longest of ten short processes", longest?, limit)?;
+    bench.at_most("longest of short processes", longest?, limit)?;
     drop(bomb);
     scheduler.finish()
 }
 
-/// Returns the longest turnaround of ten processes that need `demand` each.
-fn longest_of_ten(demand: Duration) -> Result<Duration> {
+/// Returns the longest turnaround of `count` processes that need `demand` each.
+fn longest_of(count: u32, demand: Duration) -> Result<Duration> {
     let mut longest = Duration::ZERO;
-    for _ in 0..10 {
+    for _ in 0..count {
         let mut short = Process::burner(demand)?;
         short.wait()?;
         longest = longest.max(short.turnaround());
