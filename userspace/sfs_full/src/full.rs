@@ -74,12 +74,12 @@ pub fn run(tree: &Tree, args: &FullArgs, interrupt: &Interrupt) -> Result<u8> {
     let code = Code::of(tree)?;
     let parts = part::all(&cases(tree)?, code.seed());
     let mut kept = Kept::read(&tree.at(RESULTS))?;
+    let chosen = part::choose(&parts, &args.parts)?;
     if args.list {
-        print(&table::list(&parts, &kept, &code));
+        print(&table::list(&chosen, &kept, &code));
     } else if args.table {
         table::write(&tree.at(PAGE), &table::markdown(&parts, &kept, &code))?;
     } else {
-        let chosen = part::choose(&parts, &args.parts)?;
         let full = Full {
             tree,
             args,

@@ -1,5 +1,6 @@
 //! The results that are kept: a line of a CSV file for each part.
 
+use crate::matrix::said::Said;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Write};
@@ -48,21 +49,17 @@ pub struct Row {
 impl Row {
     /// A part's result, from its exit status and what it said; the caller fills in the rest.
     pub fn parse(status: i32, out: &str, errors: &str) -> Self {
-        let counts = out.lines().rev().find_map(counts);
-        let failed: Vec<&str> = out.lines().filter_map(failed_case).collect();
+        let suite = Said::parse(out, errors);
+        let counts = counts(&suite.total);
         let said = [out, errors].map(|text| text.lines().rev().find(|line| !line.is_empty()));
         let last = match (status, said) {
             (0, [Some(last), _]) | (_, [_, Some(last)]) | (_, [Some(last), None]) => last,
             _ => "",
         };
-        let note = match (counts, failed.is_empty()) {
-            (Some(_), _) | (None, false) => failed.join(" "),
+        let note = match (counts, suite.failed.is_empty()) {
+            (Some(_), _) | (None, false) => suite.failed.join(" "),
             (None, true) => last.chars().take(NOTE).collect(),
         };
-        let kernel = errors.lines().find_map(|line| {
-            let rest = line.strip_prefix("run: kernel ")?;
-            Some(rest.split_once(',')?.0.to_string())
-        });
         Self {
             part: String::new(),
             outcome: match status {
@@ -73,7 +70,7 @@ impl Row {
             failed: counts.map(|[_, failed, _]| failed),
             skipped: counts.map(|[_, _, skipped]| skipped),
             note,
-            kernel: kernel.unwrap_or_default(),
+            kernel: suite.release.unwrap_or_default(),
             seconds: 0,
             code: String::new(),
             commit: String::new(),
@@ -108,7 +105,7 @@ impl Row {
     }
 }
 
-/// `40 passed, 1 failed, 2 skipped`, at the end of a line, as numbers.
+/// `40 passed, 1 failed, 2 skipped` as numbers.
 fn counts(line: &str) -> Option<[u32; 3]> {
     let mut parts = line.rsplit(", ");
     let mut number = |what: &str| {
@@ -117,13 +114,6 @@ fn counts(line: &str) -> Option<[u32; 3]> {
     };
     let (skipped, failed) = (number("skipped")?, number("failed")?);
     Some([number("passed")?, failed, skipped])
-}
-
-/// The name in `not ok 7 - NAME # ...`. A case that ran again is indented, and does not count.
-fn failed_case(line: &str) -> Option<&str> {
-    let (number, rest) = line.strip_prefix("not ok ")?.split_once(" - ")?;
-    number.parse::<u32>().ok()?;
-    rest.split(' ').next()
 }
 
 /// All results, and their file.

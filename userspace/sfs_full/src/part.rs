@@ -1,13 +1,11 @@
 //! The parts of `make test-full`.
 
-use crate::matrix::machine::{self, Machine};
+use crate::matrix::machine::{self, Machine, MANY_CPUS};
 use anyhow::Result;
 use sfs_jobs::failure::refuse;
 
-/// With more CPUs than this the suite is a part for each few cases: all of it takes hours.
-const MANY_CPUS: u32 = 16;
-
-/// Cases for each of those parts: booting takes minutes, so not one alone.
+/// Cases of a part on a machine with many CPUs, where all of them take hours; booting takes minutes,
+/// so not one alone.
 const CASES_PER_PART: usize = 6;
 
 /// Real seconds until a guest with many CPUs is given up.

@@ -2,6 +2,7 @@
 //! variables are those of the process.
 
 use crate::machine::Outcome;
+use crate::shrink::kind;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -55,7 +56,8 @@ pub fn last_line(seed: u64, ms: u64, outcome: &Outcome) -> String {
 pub struct Known(BTreeSet<String>);
 
 impl Known {
-    /// Reads a file with a kind in each line, `KIND: why`, as [`kind`] has it.
+    /// Reads a file with a kind in each line, `KIND: why`: a finding with # for numbers, and without
+    /// what stands in brackets.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -70,7 +72,7 @@ impl Known {
     /// Returns true if each finding of a run is of such a kind. A crash is none.
     fn has_all(&self, text: &str) -> bool {
         let mut findings = text.lines().filter_map(finding).peekable();
-        findings.peek().is_some() && findings.all(|finding| self.0.contains(&kind(finding)))
+        findings.peek().is_some() && findings.all(|finding| self.0.contains(&known_as(finding)))
     }
 }
 
@@ -80,23 +82,9 @@ fn finding(line: &str) -> Option<&str> {
     at.parse::<f64>().ok().map(|_| finding)
 }
 
-/// A finding without what differs from seed to seed: numbers are N, and what stands in brackets is
-/// gone.
-fn kind(finding: &str) -> String {
-    let (mut kind, mut depth) = (String::new(), 0_u32);
-    for c in finding.chars() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ if depth > 0 => {}
-            c if c.is_ascii_digit() => {
-                if !kind.ends_with('N') {
-                    kind.push('N');
-                }
-            }
-            c => kind.push(c),
-        }
-    }
+/// The kind of a finding as a file has it: with one blank between words.
+fn known_as(finding: &str) -> String {
+    let kind = kind(finding);
     kind.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -229,11 +217,11 @@ mod tests {
         let idle =
             "CPU 1 has idled for 5270 us while task 13 (Hog { a: (2) }) waits in Local of CPU 51";
         assert_eq!(
-            kind(idle),
-            "CPU N has idled for N us while task N waits in Local of CPU N"
+            known_as(idle),
+            "CPU # has idled for # us while task # waits in Local of CPU #"
         );
         let file = tempfile::NamedTempFile::new().unwrap();
-        let line = format!("# a comment: none\n{}: not looked into\n", kind(idle));
+        let line = format!("# a comment: none\n{}: not looked into\n", known_as(idle));
         std::fs::write(file.path(), line).unwrap();
         let known = Known::read(file.path()).unwrap();
         let run = format!("seed 7, exit status: 1:\n1.5 ms: {idle}\nseed 7: 1 events\n");

@@ -207,7 +207,7 @@ fn number_before(text: &str, what: &str) -> Option<u64> {
 }
 
 /// A finding without its numbers and without what stands in brackets.
-fn kind(finding: &str) -> String {
+pub(crate) fn kind(finding: &str) -> String {
     let (mut kind, mut depth) = (String::new(), 0_u32);
     for c in finding.chars() {
         match c {

@@ -62,11 +62,11 @@ Examples, as root:
 
 /// scx_sfs: a CPU scheduler for machines that run serverless functions.
 ///
-/// A new process starts in FILTER, a global first-in-first-out queue, where it
-/// runs without preemption for up to S of CPU time. If it needs more, it is
-/// demoted to FAIR, which shares the rest of the machine by virtual time. S
-/// follows the arrivals: it is the mean inter-arrival time of the last N
-/// arrivals x the number of CPUs.
+/// It learns the CPU time of each function, and ranks invocations by it (--policy learned, the
+/// default). With --policy sfs a new process starts in FILTER, a global first-in-first-out queue,
+/// where it runs without preemption for up to S of CPU time. If it needs more, it is demoted to
+/// FAIR, which shares the rest of the machine by virtual time. S follows the arrivals: it is the
+/// mean inter-arrival time of the last N arrivals x the number of CPUs.
 #[derive(Debug, Clone, Parser)]
 #[command(name = sfs_bpf::NAME, disable_version_flag = true, args_conflicts_with_subcommands = true,
           max_term_width = 80, after_help = after_help())]

@@ -22,7 +22,7 @@ const DEFAULTS: [&str; 14] = [
 ];
 
 /// With more CPUs than this a machine takes minutes to boot.
-const MANY_CPUS: u32 = 16;
+pub const MANY_CPUS: u32 = 16;
 
 /// Cases for machines with many CPUs: those that are about CPUs.
 const MANY_CPUS_CASES: [&str; 7] = [

@@ -6,13 +6,13 @@ use super::machine::Machine;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// The kernel's release, if it came up.
-    release: Option<String>,
+    pub release: Option<String>,
     /// `40 passed, 1 failed, 2 skipped`, or why there is no such line.
-    total: String,
+    pub total: String,
     /// Instructions that the verifier looked at, and of which program how many.
     verifier: Option<String>,
     /// The cases that failed.
-    failed: Vec<String>,
+    pub failed: Vec<String>,
 }
 
 impl Said {

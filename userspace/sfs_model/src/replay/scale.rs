@@ -47,7 +47,7 @@ pub struct ScaleArgs {
     #[arg(long, value_delimiter = ',', default_value = "sfs,learned,fair")]
     policy: Vec<Policy>,
     /// FILTER's shards; default: one for each cache, as the loader has it
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=64))]
     shards: Option<u8>,
     /// A transfer between CPUs that share a cache takes so many ns
     #[arg(long, default_value_t = 42.0, value_parser = time)]
@@ -122,7 +122,9 @@ impl ScaleArgs {
         let output = output.context("cannot run this program again")?;
         let errors = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            bail!("{} with {cpus} CPUs: {}", name(policy), errors.trim_end());
+            let why = errors.trim_end();
+            let why = why.strip_prefix("sfs_model: ").unwrap_or(why);
+            bail!("{} with {cpus} CPUs: {why}", name(policy));
         }
         Counted::parse(&String::from_utf8_lossy(&output.stdout))
             .with_context(|| format!("{} with {cpus} CPUs gives no counts", name(policy)))
@@ -131,7 +133,7 @@ impl ScaleArgs {
     fn shards_of(&self, policy: Policy, cpus: u16) -> u8 {
         let caches = usize::from(cpus).div_ceil(CPUS_OF_CACHE);
         match (self.shards, policy) {
-            (Some(shards), _) => shards,
+            (Some(shards), _) => u16::from(shards).min(cpus) as u8,
             (None, Policy::Sfs) => caches as u8,
             (None, _) => 1,
         }
@@ -150,7 +152,7 @@ impl ScaleArgs {
         let trace = Trace::read(&self.trace)?.invocations;
         let trace = superpose(&trace, cpus / self.trace_cpus);
         let cpus = usize::from(cpus);
-        let shards = u32::from(self.shards_of(policy, cpus as u16)).min(cpus as u32);
+        let shards = u32::from(self.shards_of(policy, cpus as u16));
         let setup = Setup {
             trace: &trace,
             cpus,
