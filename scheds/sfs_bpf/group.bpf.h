@@ -44,9 +44,7 @@ struct share {
 /*
  * A group. active, nr_active and used_ns change by atomic addition, counted and
  * throttled by atomic exchange. Only the kernel's cgroup code writes the other
- * fields, one call at a time. If a group becomes active and inactive on two CPUs at
- * once, its weight may stay counted in its parent, or uncounted, until its next
- * change. Until then its neighbours get a little less, or more.
+ * fields, one call at a time. See count_group() about `counted`.
  */
 struct group {
 	u64 parent;         /* id; 0: this is the root */
@@ -157,10 +155,36 @@ static bool is_limited(const struct cgroup *cgrp)
 	return g && g->quota_ns;
 }
 
-/* A task or group of @weight becomes active in group @id. */
+/* Number of times that count_group() looks: again only if the group has changed meanwhile. */
+#define COUNT_TRIES 8
+
+/*
+ * Group @g has become active or inactive, or has another weight: count that in its parent.
+ * `counted` is always what the parent's sum has of @g: whoever exchanges it adds the difference.
+ * Several CPUs may do that at once. The last one to exchange it looks at @g after that, so the sum
+ * ends with what @g then is.
+ */
+static void count_group(struct group *g)
+{
+	struct group *parent = lookup_group(g->parent);
+	int i;
+
+	if (!parent)
+		return;
+	bpf_for(i, 0, COUNT_TRIES) {
+		u32 weight = READ_ONCE(g->weight);
+		u32 counts = READ_ONCE(g->nr_active) > 0 ? weight : 0;
+
+		if (READ_ONCE(g->counted) == counts)
+			break;
+		__sync_fetch_and_add(&parent->active, (s64)counts - (s64)__sync_lock_test_and_set(
+									    &g->counted, counts));
+	}
+}
+
+/* A task of @weight becomes active in group @id. */
 __global_func int activate(u64 id, u32 weight)
 {
-	s64 more = weight; /* negative if a group's weight has shrunk */
 	int i;
 
 	bpf_for(i, 0, MAX_GROUP_DEPTH) {
@@ -168,17 +192,18 @@ __global_func int activate(u64 id, u32 weight)
 
 		if (!g || !g->parent)
 			return 0;
-		__sync_fetch_and_add(&g->active, more);
+		if (!i)
+			__sync_fetch_and_add(&g->active, (s64)weight);
 		if (__sync_fetch_and_add(&g->nr_active, 1))
 			return 0;
-		more = (s64)g->weight - (s64)__sync_lock_test_and_set(&g->counted, g->weight);
+		count_group(g);
 		id = g->parent;
 	}
 	return 0;
 }
 
-/* A task or group of @weight is no longer active in group @id. */
-__global_func int deactivate(u64 id, u32 weight)
+/* Group @id has one active task or group less. */
+__global_func int leave_active(u64 id)
 {
 	int i;
 
@@ -187,13 +212,23 @@ __global_func int deactivate(u64 id, u32 weight)
 
 		if (!g || !g->parent)
 			return 0;
-		__sync_fetch_and_sub(&g->active, (s64)weight);
 		if (__sync_fetch_and_sub(&g->nr_active, 1) != 1)
 			return 0;
-		weight = __sync_lock_test_and_set(&g->counted, 0);
+		count_group(g);
 		id = g->parent;
 	}
 	return 0;
+}
+
+/* A task of @weight is no longer active in group @id. */
+static void deactivate(u64 id, u32 weight)
+{
+	struct group *g = lookup_group(id);
+
+	if (!g || !g->parent)
+		return;
+	__sync_fetch_and_sub(&g->active, (s64)weight);
+	leave_active(id);
 }
 
 /* tctx->active has the id of the group that counts the task as active, and below it the weight

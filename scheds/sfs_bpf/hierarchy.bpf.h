@@ -129,40 +129,34 @@ static s32 make_group(struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 
 /*
  * A group may be removed while one of its tasks is still counted: an exiting task leaves its
- * group before it leaves its CPU for good. The group's weight is taken from its parent here,
- * once: otherwise the CPU that finds nr_active at 1 does that, and GROUP_GONE prevents it from
- * now on. (If a task becomes active at the same moment on another CPU, the group's weight may
- * stay in its parent. That task would have to be exiting and lose its CPU just then.)
+ * group before it leaves its CPU for good. The group is taken from its parent here, once:
+ * otherwise the CPU that finds nr_active at 1 does that, and GROUP_GONE prevents it from now on.
  */
 static void remove_group(u64 id)
 {
 	struct group *g = lookup_group(id);
+	bool was_active;
 
 	__sync_fetch_and_add(&groups_generation, 1);
 	if (!g)
 		return;
 	if (g->quota_ns)
 		__sync_fetch_and_sub(&nr_limited, 1);
-	if (__sync_lock_test_and_set(&g->nr_active, GROUP_GONE) > 0)
-		deactivate(g->parent, __sync_lock_test_and_set(&g->counted, 0));
+	was_active = __sync_lock_test_and_set(&g->nr_active, GROUP_GONE) > 0;
+	count_group(g);
+	if (was_active)
+		leave_active(g->parent);
 	bpf_map_delete_elem(&groups, &id);
 }
 
 static void set_group_weight(u64 id, u32 weight)
 {
 	struct group *g = lookup_group(id);
-	struct group *parent;
-	u32 counted;
 
 	if (!g)
 		return;
 	g->weight = weight;
-	if (g->nr_active <= 0)
-		return;
-	counted = __sync_lock_test_and_set(&g->counted, weight);
-	parent = lookup_group(g->parent);
-	if (parent)
-		__sync_fetch_and_add(&parent->active, (s64)weight - (s64)counted);
+	count_group(g);
 }
 
 #endif /* __SFS_HIERARCHY_BPF_H */

@@ -373,6 +373,23 @@ static bool has_short_turns(s32 cpu)
 }
 
 /*
+ * Return true if @p, which is pinned to @cpu and has a short turn, must not go into the local queue
+ * now, but where dispatch() looks first: @cpu is in dispatch(), which unlocks the run queue to
+ * fetch a task from another one. That task would come behind @p, and wait there for the whole turn
+ * of @p beside idle CPUs. What dispatch() has chosen gives way to @p instead (gives_way()), and on
+ * its way off the CPU it comes to enqueue().
+ */
+static bool meets_dispatch(s32 cpu)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx->is_dispatching)
+		return false;
+	cctx->short_turn_is_local = true;
+	return true;
+}
+
+/*
  * Give @p its own CPU, before all tasks that wait there. The kernel asks select_cpu() for no
  * pinned task, so the CPU may still count as idle. Until it switches, it would be chosen for
  * another task, which would wait in the local queue for the whole turn of @p. A task for which it
@@ -404,7 +421,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	tctx->turn = TURN_PROMPT;
 	tctx->queued_at = 0;
 	fair_leave(p, tctx);
-	if (pinned >= 0 && !has_short_turns(pinned)) {
+	if (pinned >= 0 && !has_short_turns(pinned) && !meets_dispatch(pinned)) {
 		insert_first(p, tctx, slice, enq_flags);
 		return;
 	}

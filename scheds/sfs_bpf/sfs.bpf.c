@@ -352,15 +352,19 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
  */
 static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
 {
+	s32 pinned = pinned_cpu(p);
+
 	tctx->turn = TURN_SYSTEM;
 	tctx->queued_at = 0;
-	if (pinned_cpu(p) >= 0) {
+	if (pinned >= 0 && !meets_dispatch(pinned)) {
 		insert_first(p, tctx, SYSTEM_SLICE_NS, enq_flags);
 		return;
 	}
 	note_waiting(tctx, DSQ_SYSTEM);
 	scx_bpf_dsq_insert(p, DSQ_SYSTEM, SYSTEM_SLICE_NS, enq_flags);
-	if (!kick_idle_cpu(p, -1))
+	if (pinned >= 0)
+		scx_bpf_kick_cpu(pinned, SCX_KICK_IDLE); /* dispatch() may have looked already */
+	else if (!kick_idle_cpu(p, -1))
 		preempt_for_short_turn(p, tctx);
 }
 
@@ -419,14 +423,16 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 /*
  * Return true if @p gets the CPU that select_cpu() has chosen for it because it was idle.
  * select_cpu() does not lock the run queue. Another task, or a real-time one, may have begun to run
- * there since, or be the next to begin. @p then waits where other CPUs look: in the local queue it
+ * there since, or be the next to begin; or dispatch() fetches one. @p then waits where other CPUs
+ * look: in the local queue it
  * could wait for a whole turn, or for a system call that cannot be preempted, beside idle CPUs.
  */
 static bool gets_idle_cpu(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 
-	return tctx->chose_idle_cpu && !lookup_cpu_ctx(cpu)->runs &&
+	return tctx->chose_idle_cpu && !cctx->runs && !cctx->is_dispatching &&
 	       !queue_length(SCX_DSQ_LOCAL_ON | cpu) && !is_taken(cpu);
 }
 
@@ -785,17 +791,14 @@ __global_func int take_uncounted(void)
 	       scx_bpf_dsq_move_to_local(DSQ_RANKED, 0) || scx_bpf_dsq_move_to_local(DSQ_FAIR, 0);
 }
 
-/* @cpu needs work. @prev, which it has run, may still be runnable. */
-void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
+/* Find work for @cpu, whose context is @cctx. @prev, which it has run, may still be runnable. */
+static __always_inline void find_work(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev)
 {
 	struct task_ctx *tctx = NULL;
 	struct invocation *inv = NULL;
-	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = clock_now(), due;
 	bool wants_more, fair_waits, parked = false;
 
-	if (!cctx)
-		return;
 	cctx->dispatch_called = true;
 	cctx->asked_at = now;
 	wants_more = prev && (prev->scx.flags & SCX_TASK_QUEUED);
@@ -864,6 +867,18 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 		keep_last(prev, tctx, inv, cctx);
 	else
 		take_uncounted();
+}
+
+/* @cpu needs work. @prev, which it has run, may still be runnable. */
+void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
+
+	if (!cctx)
+		return;
+	cctx->is_dispatching = true;
+	find_work(cpu, cctx, prev);
+	cctx->is_dispatching = false;
 }
 
 /*

@@ -423,6 +423,7 @@ struct cpu_ctx {
 	bool is_short_turn;    /* a short turn runs here, or another CPU has claimed it for one */
 	bool may_have_own;     /* this CPU's own queues may hold tasks */
 	bool dispatch_called;  /* dispatch() was called since the last task began to run */
+	bool is_dispatching;   /* dispatch() is running; other CPUs read it */
 	bool has_run;          /* a task of ours has run here since load */
 	bool runs;             /* a task of ours runs here */
 	bool short_turn_is_local; /* short turn in the local queue, others may be picked */

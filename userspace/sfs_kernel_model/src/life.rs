@@ -103,6 +103,8 @@ pub struct Life {
     pub stays: bool,
     /// Since when, ns since boot.
     pub stays_since: u64,
+    /// When its last callback at the return to user mode ended.
+    pub returned_at: u64,
     /// The leader of its process, if that is another task.
     leader: Option<TaskId>,
     /// Threads of its process, besides itself, if it is the leader.

@@ -266,8 +266,9 @@ pub fn migrate(cpu: CpuId, task: TaskId) -> Option<Held> {
 
 /// A change of control groups: cgroup_mutex.
 pub fn groups() -> Held {
+    let held = lock(Lock::Groups);
     CHANGES.set(CHANGES.get() + 1);
-    lock(Lock::Groups)
+    held
 }
 
 /// The number of changes of control groups that have begun; `None`: one is in progress.

@@ -117,6 +117,7 @@ pub fn task_work_run(task: TaskId) {
     // SAFETY: the kernel half gave a function of this type, and the map's entry is there: it is
     // deleted when the task is gone.
     unsafe { (work.callback)(work.map, &mut key, work.work) };
+    with(|s| s.tasks[task].life.returned_at = s.now);
 }
 
 /// do_exit(): a task that wants to end has some CPU time more to use, with PF_EXITING. Returns

@@ -61,9 +61,7 @@ pub fn check(tick_ns: u64) {
     });
 }
 
-/// Active tasks and groups, and tenants. Where callbacks interleave, the weight of a group that
-/// becomes active and inactive at once may stay counted, or uncounted (group.bpf.h, struct group);
-/// the group above has counted the same.
+/// Active tasks and groups, and tenants.
 fn recount(states: &BTreeMap<u64, GroupState>) {
     let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
     let live: Vec<_> = with(|s| s.live.iter().copied().collect());
@@ -115,7 +113,7 @@ fn compare(s: &mut State, id: u64, state: &GroupState, of: Sums) {
         ));
     }
     let counted = if state.nr_active > 0 { state.weight } else { 0 };
-    if state.counted != counted && !race::is_on() {
+    if state.counted != counted {
         s.finding(format!(
             "group {id} counts as {}, and should as {counted}",
             state.counted

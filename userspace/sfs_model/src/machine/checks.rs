@@ -92,10 +92,9 @@ fn check_queue(s: &mut State, task: TaskId) {
     let cpu = (queue & 0xffff) as usize;
     if groups::is_parked(place) {
         let life = &s.tasks[task].life;
-        let since = s.tasks[task].waits_since.unwrap_or(0);
-        let kick_ns = KICK_NS + PAUSES * longest_ns();
+        let lost_cpu_at = life.returned_at + KICK_NS + PAUSES * longest_ns();
         // Without memory to see it return to user mode, a task is held back wherever it stops.
-        if life.stays && since > life.stays_since + kick_ns && s.odd.of.no_memory_of == 0 {
+        if life.stays && life.stays_since > lost_cpu_at && s.odd.of.no_memory_of == 0 {
             s.finding(format!(
                 "task {task} waits for quota inside the kernel, in a section without migration"
             ));
