@@ -114,8 +114,7 @@ pub fn task_work_run(task: TaskId) {
     });
     let Some((work, pointer)) = found else { return };
     let mut key = pointer as u64;
-    // SAFETY: the kernel half gave a function of this type, and the map's entry is there: it is
-    // deleted when the task is gone.
+    // SAFETY: the kernel half gave this function; the map's entry stays until the task is gone.
     unsafe { (work.callback)(work.map, &mut key, work.work) };
     with(|s| s.tasks[task].life.returned_at = s.now);
 }

@@ -129,3 +129,47 @@ fn the_table_of_crates_is_that_of_the_manifests() {
     }
     assert_eq!(listed, all.into_keys().collect());
 }
+
+/// The files that belong to the target whose root is `root`.
+fn files_of_target(root: &Path) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root).unwrap();
+    let modules = text.lines().filter_map(|line| {
+        let name = line
+            .trim()
+            .trim_start_matches("pub ")
+            .strip_prefix("mod ")?;
+        name.strip_suffix(';').map(str::to_owned)
+    });
+    let folder = root.parent().unwrap();
+    let mut found = vec![root.to_owned()];
+    for name in modules {
+        found.push(folder.join(format!("{name}.rs")));
+        if folder.join(&name).is_dir() {
+            found.extend(files(&folder.join(&name)));
+        }
+    }
+    found.retain(|path| path.is_file());
+    found
+}
+
+#[test]
+fn targets_that_are_not_tested_have_no_unit_tests() {
+    for (name, folder) in crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for section in manifest.split("\n[") {
+            let root = match section.split_once(']').map(|(title, _)| title) {
+                Some("lib") => "src/lib.rs",
+                Some("[bin") => "src/main.rs",
+                _ => continue,
+            };
+            if !section.contains("\ntest = false") {
+                continue;
+            }
+            for path in files_of_target(&folder.join(root)) {
+                let text = fs::read_to_string(&path).unwrap();
+                let has_tests = text.lines().any(|line| line.trim() == "#[test]");
+                assert!(!has_tests, "{name}: {} is never tested", path.display());
+            }
+        }
+    }
+}
