@@ -114,8 +114,7 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 	@userspace/target/release/sfs_platforms functions-framework
 	@userspace/target/release/sfs_platforms lambda
 
-simulate: setup ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
-	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_model
+simulate: build ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
 	@userspace/target/release/sfs_model search --known tests/findings
 
 scale: build ## what the kernel half costs on 4 to 512 CPUs, counted from its own code in the model: tables (docs/scale.md; userspace/target/release/sfs_model scale --help)

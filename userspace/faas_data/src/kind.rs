@@ -30,7 +30,7 @@ pub trait Kind: Copy + Send + Sync + 'static {
 /// How a `cpu` phase uses its CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// Arithmetic in registers, no memory.
+    /// No-operation instructions: nothing but CPU time.
     Spin,
     /// Recursive Fibonacci numbers, as in the SFS paper.
     Fib,
@@ -95,7 +95,7 @@ impl Kind for Work {
 
     fn about(self) -> &'static str {
         match self {
-            Self::Spin => "Arithmetic in registers, no memory",
+            Self::Spin => "No-operation instructions: nothing but CPU time",
             Self::Fib => "Recursive Fibonacci numbers, as in the SFS paper",
             Self::Primes => "Counting primes by trial division",
             Self::Stream => {

@@ -1,7 +1,6 @@
 //! Clocks, sleeps, and burning of CPU time.
 
 use std::fs::File;
-use std::hint::black_box;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
@@ -45,24 +44,17 @@ pub fn burn(demand: Duration) {
     }
 }
 
-/// Calculates for some microseconds, if that is well below `left`: a host takes ten times as
-/// long to emulate a process that only reads the clock.
+/// Uses CPU time, well below `left`, without a look at the clock: that takes a host several times as
+/// long to emulate as anything else here.
 pub fn calculate(left: Duration) {
-    /// Each of some 75 instructions: 5 us in total at a nanosecond each, 20 us with four
-    /// emulated CPUs in turn.
-    const ROUNDS: u32 = 70;
-    if left < ms(1) / 10 {
-        return;
-    }
-    let mut number = left.subsec_nanos() | 1;
-    for _ in 0..ROUNDS {
-        for _ in 0..8 {
-            // Marsaglia's xorshift: a compiler cannot shorten several rounds.
-            number ^= number << 13;
-            number ^= number >> 17;
-            number ^= number << 5;
-        }
-        number = black_box(number);
+    /// 5 us at a nanosecond for each instruction, 20 us with four emulated CPUs in turn.
+    const SHORT: u64 = 5_000 / faas_noops::INSTRUCTIONS;
+    /// 20 us, and 80 us.
+    const LONG: u64 = 4 * SHORT;
+    if left >= ms(1) {
+        faas_noops::pass(LONG);
+    } else if left >= ms(1) / 10 {
+        faas_noops::pass(SHORT);
     }
 }
 
