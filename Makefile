@@ -21,6 +21,8 @@ export BPF_CLANG
 LAB := userspace/target/release/sfs_lab
 # What writes licences and bills of materials beside the programs, and checks a commit.
 RELEASE := userspace/target/release/sfs_release --workspace userspace
+# The crates of a comparison.
+DEMO := scx_sfs faasbench sfs_lab sfs_sim sfs_waste
 # What runs variants of the kernel half in the model.
 VARIANTS := userspace/target/release/sfs_variants
 
@@ -64,11 +66,14 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 	@$(RELEASE) bom
 	@userspace/target/release/scx_sfs generate userspace/target/release/share
 
-demo: build ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
+# What the demo needs only: whoever tries it first waits for its first table. `make build` compiles
+# none of it again (sfs_scripts/tests/features.rs).
+demo: setup ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
+	cd userspace && $(CARGO) build --release --locked $(addprefix -p ,$(DEMO))
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
 test: build test-unit ## all tests: units, tools, and the scheduler in a live kernel
-	scripts/cargo-test --release --locked -p sfs_scripts --test vm
+	scripts/cargo-test --release --locked --workspace --test vm
 	tests/run
 
 test-unit: setup ## the tests that need no virtual machine
@@ -142,7 +147,7 @@ lint: setup ## formatting, clippy, shellcheck and the links of the documentation
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/check-sources
-	cd userspace && $(CARGO) test --quiet --release --locked -p sfs_scripts --test links
+	cd userspace && $(CARGO) test --quiet --release --locked --workspace --test links
 
 audit: setup ## licences, sources and advisories of the dependencies (installs cargo-deny); CHECK="licenses bans sources" without network
 	@command -v cargo-deny >/dev/null || $(CARGO) install --locked --version $(CARGO_DENY) cargo-deny
