@@ -57,14 +57,14 @@ pub struct Known(BTreeSet<String>);
 
 impl Known {
     /// Reads a file with a kind in each line, `KIND: why`: a finding with # for numbers, and without
-    /// what stands in brackets.
+    /// what stands in brackets. Lines that begin with // are comments.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let lines = text.lines().filter(|line| !line.starts_with("//"));
         let kinds = lines.filter_map(|line| Some(line.split_once(": ")?.0.to_string()));
         Ok(Self(kinds.collect()))
     }
@@ -221,7 +221,7 @@ mod tests {
             "CPU # has idled for # us while task # waits in Local of CPU #"
         );
         let file = tempfile::NamedTempFile::new().unwrap();
-        let line = format!("# a comment: none\n{}: not looked into\n", known_as(idle));
+        let line = format!("// a comment: none\n{}: not looked into\n", known_as(idle));
         std::fs::write(file.path(), line).unwrap();
         let known = Known::read(file.path()).unwrap();
         let run = format!("seed 7, exit status: 1:\n1.5 ms: {idle}\nseed 7: 1 events\n");
