@@ -66,7 +66,7 @@ build: setup ## the scheduler, the benchmark and the simulation (installs what i
 	@$(RELEASE) bom
 	@userspace/target/release/scx_sfs generate userspace/target/release/share
 
-# What the demo needs only: whoever tries it first waits for its first table. `make build` compiles
+# Only what the demo needs: a newcomer waits for the first table. `make build` compiles
 # none of it again (sfs_scripts/tests/features.rs).
 demo: setup ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table and a report
 	cd userspace && $(CARGO) build --release --locked $(addprefix -p ,$(DEMO))

@@ -173,12 +173,12 @@ static void count_group(struct group *g)
 		return;
 	bpf_for(i, 0, COUNT_TRIES) {
 		u32 weight = READ_ONCE(g->weight);
-		u32 counts = READ_ONCE(g->nr_active) > 0 ? weight : 0;
+		u32 counts = READ_ONCE(g->nr_active) > 0 ? weight : 0, counted;
 
 		if (READ_ONCE(g->counted) == counts)
 			break;
-		__sync_fetch_and_add(&parent->active, (s64)counts - (s64)__sync_lock_test_and_set(
-									    &g->counted, counts));
+		counted = __sync_lock_test_and_set(&g->counted, counts);
+		__sync_fetch_and_add(&parent->active, (s64)counts - (s64)counted);
 	}
 }
 

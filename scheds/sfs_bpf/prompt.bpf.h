@@ -373,11 +373,11 @@ static bool has_short_turns(s32 cpu)
 }
 
 /*
- * Return true if @p, which is pinned to @cpu and has a short turn, must not go into the local queue
- * now, but where dispatch() looks first: @cpu is in dispatch(), which unlocks the run queue to
- * fetch a task from another one. That task would come behind @p, and wait there for the whole turn
- * of @p beside idle CPUs. What dispatch() has chosen gives way to @p instead (gives_way()), and on
- * its way off the CPU it comes to enqueue().
+ * A task that is pinned to @cpu has a short turn. Return true if it must wait where dispatch() looks
+ * first, not in the local queue: @cpu is in dispatch(), which unlocks the run queue to fetch a task
+ * from another one. That task would come behind the short turn, and wait there for all of it beside
+ * idle CPUs. Note that for @cpu: what it has fetched gives way (gives_way()), and finds another CPU
+ * in enqueue(); a task that it has run does not go on (keep_running()).
  */
 static bool meets_dispatch(s32 cpu)
 {

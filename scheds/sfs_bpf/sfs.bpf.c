@@ -423,9 +423,9 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 /*
  * Return true if @p gets the CPU that select_cpu() has chosen for it because it was idle.
  * select_cpu() does not lock the run queue. Another task, or a real-time one, may have begun to run
- * there since, or be the next to begin; or dispatch() fetches one. @p then waits where other CPUs
- * look: in the local queue it
- * could wait for a whole turn, or for a system call that cannot be preempted, beside idle CPUs.
+ * there since, or be the next to begin, or dispatch() is about to fetch one. @p then waits where
+ * other CPUs look: in the local queue it could wait for a whole turn, or for a system call that
+ * cannot be preempted, beside idle CPUs.
  */
 static bool gets_idle_cpu(const struct task_struct *p, const struct task_ctx *tctx)
 {
@@ -517,6 +517,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		wait_in_queue(p, tctx, inv, turn, interrupted, enq_flags, now);
 	if (!parked) {
 		keep_counts(tctx);
+		tctx->may_be_held = false; /* it may be anywhere in the kernel when it stops next */
 		look_again_for_last(p, enq_flags);
 	}
 	tctx->chose_idle_cpu = false;
@@ -551,13 +552,21 @@ static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
 		scx_bpf_task_set_slice(p, due_turn_ns(tctx));
 }
 
-/* Let @prev run for another turn without a context switch. */
+/* Give this CPU the short turn that has met dispatch() (meets_dispatch()). Return true if there is
+ * one. */
+__global_func int take_short_turn(void)
+{
+	return system_dispatch() || prompt_dispatch();
+}
+
+/* Let @prev run for another turn without a context switch, unless a short turn has come since
+ * dispatch() has looked. */
 static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 			 const struct invocation *inv, u32 turn, struct cpu_ctx *cctx)
 {
 	s32 cpu = scx_bpf_task_cpu(prev);
 
-	if (first_waiting(cctx))
+	if (first_waiting(cctx) || (cctx->short_turn_is_local && take_short_turn()))
 		return; /* without a slice @prev is queued and the first picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
@@ -1298,7 +1307,8 @@ static u32 move_backlog_to_filter(u64 now)
 /*
  * Switch the mode and move the backlog; the loader runs this. The mode changes
  * first: from then on tasks are queued where they belong, and the backlog can
- * only shrink. Pinned tasks stay where they are: each waits in a queue of its own
+ * only shrink, but for tasks whose enqueue() has read the mode just before. They get FILTER's
+ * next turns, which go before FAIR in either mode. Pinned tasks stay where they are: each waits in a queue of its own
  * CPU, which serves it in either mode.
  */
 SEC("syscall")

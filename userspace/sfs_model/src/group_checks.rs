@@ -1,6 +1,7 @@
 //! Invariants of control groups: the kernel half's counts are those of a recount, a group with a
 //! quota keeps it, and a group that has quota again does not stay frozen.
 
+use crate::PAUSES;
 use sfs_fibers::longest_ns;
 use sfs_kernel_model::group_ffi::{self as ffi, GroupState, GroupSums};
 use sfs_kernel_model::groups::{member_of, GroupId, Stage, ROOT};
@@ -18,8 +19,6 @@ const PARKED: u64 = 0x1000_0000_0000_0000;
 const RELEASE_NS: u64 = 7 * MS;
 /// From the end of a task's turn by the tick until it has left its CPU, ns.
 const SWITCH_NS: u64 = 50_000;
-/// So many callbacks that pause are between a cause and its effect at most.
-const PAUSES: u64 = 20;
 
 /// Counts of a group, from its tasks and the groups below.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use super::{Machine, LONGEST_WAIT_NS};
 use crate::credit_checks;
 use crate::group_checks;
 use crate::loader;
+use crate::PAUSES;
 use sfs_fibers::longest_ns;
 use sfs_kernel_model::ffi::{self, Counts};
 use sfs_kernel_model::groups;
@@ -79,8 +80,6 @@ impl Machine {
 /// A task that is held back on its way to user mode loses its CPU by a kick, ns. It may begin a
 /// section meanwhile, which the kernel would not let it.
 const KICK_NS: u64 = 25_000;
-/// So many callbacks that pause are between the kick and its effect at most.
-const PAUSES: u64 = 20;
 
 /// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
 /// quota is not inside the kernel, where others may wait for it.
