@@ -7,8 +7,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-/// The programs that are compared.
-const PROGRAMS: [&str; 4] = ["scx_sfs", "faasbench", "sfs_behaviour", "sfs_waste"];
+/// The compared programs of `make build`.
+pub const OF_BUILD: [&str; 4] = ["scx_sfs", "faasbench", "sfs_waste", "sfs_behaviour"];
+/// The compared programs of `make demo`, which builds only its own.
+pub const OF_DEMO: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 /// The packages whose BPF objects are compared.
 const WITH_BPF: [&str; 2] = ["sfs_bpf", "sfs_waste"];
 
@@ -19,23 +21,23 @@ struct Part {
     path: PathBuf,
 }
 
-/// Returns one sentence for each program and BPF object that differs between the builds in these
-/// folders (cargo's `target/release`), or is missing in one of them.
-pub fn differences(one: &Path, other: &Path) -> Vec<String> {
-    let pairs = parts(one).into_iter().zip(parts(other));
+/// Returns one sentence for each of these programs and for each BPF object that differs between
+/// the builds in these folders (cargo's `target/release`), or is missing in one of them.
+pub fn differences(programs: &[&str], one: &Path, other: &Path) -> Vec<String> {
+    let pairs = parts(programs, one).into_iter().zip(parts(programs, other));
     pairs
         .filter_map(|(one, other)| difference(&one, &other))
         .collect()
 }
 
-/// Returns a line for each program and BPF object of a build: the checksum and the name, as
-/// `sha256sum` writes them.
+/// Returns a line for each program and BPF object of `make build`: the checksum and the name,
+/// as `sha256sum` writes them.
 ///
 /// # Errors
 ///
 /// One of them cannot be read.
 pub fn checksums(release: &Path) -> Result<Vec<String>> {
-    let lines = parts(release).into_iter().map(|part| {
+    let lines = parts(&OF_BUILD, release).into_iter().map(|part| {
         let bytes =
             fs::read(&part.path).with_context(|| format!("cannot read {}", part.path.display()))?;
         let sum = Sha256::digest(&bytes);
@@ -46,8 +48,8 @@ pub fn checksums(release: &Path) -> Result<Vec<String>> {
 }
 
 /// Returns the compared files of a build; one that was not built has a path that does not exist.
-fn parts(release: &Path) -> Vec<Part> {
-    let programs = PROGRAMS.iter().map(|name| Part {
+fn parts(programs: &[&str], release: &Path) -> Vec<Part> {
+    let programs = programs.iter().map(|name| Part {
         name: (*name).to_owned(),
         path: release.join(name),
     });
@@ -119,7 +121,7 @@ mod tests {
     /// A build in which each file has its own name as its text.
     fn build() -> TempDir {
         let folder = tempdir().unwrap();
-        for file in PROGRAMS.iter().chain(&OBJECTS) {
+        for file in OF_BUILD.iter().chain(&OBJECTS) {
             write(&folder, file, file);
         }
         folder
@@ -132,7 +134,7 @@ mod tests {
     }
 
     fn compare(one: &TempDir, other: &TempDir) -> Vec<String> {
-        differences(one.path(), other.path())
+        differences(&OF_BUILD, one.path(), other.path())
     }
 
     #[test]
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_part_that_differs_is_named_with_its_first_byte() {
-        for (file, name) in PROGRAMS.iter().zip(PROGRAMS).chain(
+        for (file, name) in OF_BUILD.iter().zip(OF_BUILD).chain(
             OBJECTS
                 .iter()
                 .zip(["sfs_bpf, BPF object", "sfs_waste, BPF object"]),
@@ -169,6 +171,17 @@ mod tests {
         let nothing = tempdir().unwrap();
         assert_eq!(compare(&nothing, &nothing).len(), 6);
         checksums(&nothing.path().join("none")).unwrap_err();
+    }
+
+    #[test]
+    fn what_the_demo_does_not_build_is_not_compared() {
+        let (one, other) = (build(), build());
+        fs::remove_file(other.path().join("sfs_behaviour")).unwrap();
+        let found = differences(&OF_DEMO, one.path(), other.path());
+        assert_eq!(found, Vec::<String>::new());
+        fs::remove_file(other.path().join("sfs_waste")).unwrap();
+        let found = differences(&OF_DEMO, one.path(), other.path());
+        assert_eq!(found.len(), 1, "{found:?}");
     }
 
     #[test]

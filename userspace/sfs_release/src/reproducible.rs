@@ -60,7 +60,7 @@ impl Builds<'_> {
         }
         let [one, other] = FOLDERS.map(|folder| self.release(folder));
         let name = "the same programs and BPF objects, to the byte";
-        let differences = programs::differences(&one, &other);
+        let differences = programs::differences(&programs::OF_BUILD, &one, &other);
         if differences.is_empty() {
             self.checks.pass(name)?;
         } else {

@@ -22,6 +22,7 @@ use self::machine::said;
 use self::plan::Plan;
 use self::steps::Steps;
 use crate::checks::Checks;
+use crate::programs;
 use crate::repository::Repository;
 
 /// The name of this test in the list of skips.
@@ -67,6 +68,17 @@ impl Targets {
 
     fn all(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// Returns the programs to compare after them: `make demo` builds only its own.
+    fn programs(&self) -> &'static [&'static str] {
+        match self
+            .all()
+            .any(|target| target == "build" || target == "test")
+        {
+            true => &programs::OF_BUILD,
+            false => &programs::OF_DEMO,
+        }
     }
 }
 
@@ -172,6 +184,9 @@ mod tests {
         let all: Vec<_> = targets.all().collect();
         assert_eq!(all, ["demo", "test-unit"]);
         assert_eq!(targets.first, "demo");
+        assert_eq!(targets.programs(), programs::OF_DEMO);
+        let whole = Targets::parse("demo test").unwrap();
+        assert_eq!(whole.programs(), programs::OF_BUILD);
         Targets::parse("  ").unwrap_err();
     }
 

@@ -199,7 +199,8 @@ impl Plan<'_> {
         }
         let clone = machine.clone_of(Who::Root);
         let there = clone.join("userspace/target/release");
-        let differences = programs::differences(&self.built, &there);
+        let programs = self.args.targets.programs();
+        let differences = programs::differences(programs, &self.built, &there);
         for difference in &differences {
             log.note(difference)?;
         }
