@@ -19,6 +19,15 @@
  * sees how large it is: Linux may leave an entry that has lost a restriction, or its
  * "accessed" bit, in the TLB, and an entry that is no longer there costs no fault, or
  * sets the bit again. So the CPUs have a clock of their own.
+ *
+ * With many CPUs (TURNS_MANY in the environment) two of QEMU's functions are replaced as well.
+ * QEMU visits each CPU in each round, halted or not, for the instructions until the next
+ * timer divided by the number of all CPUs. With 64 CPUs, one of them busy, that is some 600
+ * rounds until each timer, with 64 visits each: nearly all of the host's time. Here a
+ * halted CPU is not visited, and those that run share the time until the next timer, as
+ * many as they are, but at least FEW: an interrupt from one CPU to another waits
+ * for the end of a visit. QEMU never lets a CPU run beyond a timer
+ * (icount_prepare_for_run()), so time is as exact as before.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -26,7 +35,11 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +52,80 @@ static int (*real_time)(struct timeval *, void *);
 /* QEMU's own: not 0 if it is to end; whether the caller has its big lock. */
 static int (*shutdown_requested)(void);
 static bool (*has_big_lock)(void);
+
+/* So many CPUs or fewer share the time as they do without this file. */
+#define FEW  8
+#define MOST 1024
+
+struct cpu;
+static bool (*is_idle)(struct cpu *);
+static struct cpu *(*get_cpu)(int);
+static int64_t (*deadline)(int clock, int attributes);
+static int64_t (*to_instructions)(int64_t ns);
+
+/* QEMU's cpu_can_run(), of which the calling thread asks before each visit. One that is
+ * about to stop (not idle, to QEMU) is visited once more, and leaves at once. */
+static bool can_run(struct cpu *cpu)
+{
+	return !is_idle(cpu);
+}
+
+static int running(int count)
+{
+	static struct cpu *cpus[MOST];
+	static int known;
+	int number, run = 0;
+
+	count = count < MOST ? count : MOST;
+	for (; known < count; known++)
+		cpus[known] = get_cpu(known);
+	for (number = 0; number < count; number++)
+		run += !cpus[number] || !is_idle(cpus[number]);
+	return run;
+}
+
+/* QEMU's icount_percpu_budget(): the instructions of a visit. */
+static int64_t budget(int count)
+{
+	const int virtual_clock = 1, all_timers = -1;
+	int64_t ns = deadline(virtual_clock, all_timers), limit;
+	int run = running(count);
+
+	limit = to_instructions(ns < 0 || ns > INT32_MAX ? INT32_MAX : ns);
+	run = run < FEW ? FEW : run;
+	return limit / run ? limit / run : limit;
+}
+
+/* Replaces a function of QEMU by a jump. Its callers are in QEMU itself and would not find a
+ * preloaded function of the same name. */
+static bool replace(const char *name, const void *by)
+{
+#ifdef __x86_64__
+	/* mov $by, %rax; jmp *%rax */
+	unsigned char jump[] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 };
+	unsigned char *code = dlsym(RTLD_DEFAULT, name);
+	uintptr_t size = sysconf(_SC_PAGESIZE), page = (uintptr_t)code & -size;
+
+	memcpy(jump + 2, &by, sizeof(by));
+	/* The function may lie on two pages. */
+	if (!code || mprotect((void *)page, 2 * size, PROT_READ | PROT_WRITE | PROT_EXEC))
+		return false;
+	memcpy(code, jump, sizeof(jump));
+	return !mprotect((void *)page, 2 * size, PROT_READ | PROT_EXEC);
+#else
+	return false;
+#endif
+}
+
+static bool prepare_for_many(void)
+{
+	is_idle = dlsym(RTLD_DEFAULT, "cpu_thread_is_idle");
+	get_cpu = dlsym(RTLD_DEFAULT, "qemu_get_cpu");
+	deadline = dlsym(RTLD_DEFAULT, "qemu_clock_deadline_ns_all");
+	to_instructions = dlsym(RTLD_DEFAULT, "icount_round");
+	return is_idle && get_cpu && deadline && to_instructions &&
+	       replace("cpu_can_run", can_run) && replace("icount_percpu_budget", budget);
+}
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -53,6 +140,8 @@ __attribute__((constructor)) static void prepare(void)
 		has_big_lock = dlsym(RTLD_DEFAULT, "qemu_mutex_iothread_locked");
 	if (!has_big_lock || !real_poll || !real_wait || !real_time || !shutdown_requested)
 		fputs("turns.c does not fit this QEMU\n", stderr);
+	if (getenv("TURNS_MANY") && !prepare_for_many())
+		fputs("turns.c does not fit this QEMU: many CPUs take long\n", stderr);
 }
 
 static bool in_main_thread(void)
