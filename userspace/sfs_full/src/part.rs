@@ -4,9 +4,9 @@ use crate::matrix::machine::{self, Machine, MANY_CPUS};
 use anyhow::Result;
 use sfs_jobs::failure::refuse;
 
-/// Cases of a part on a machine with many CPUs, where all of them take hours; booting takes minutes,
-/// so not one alone.
-const CASES_PER_PART: usize = 6;
+/// Cases of a part on a machine with many CPUs, where all of them take more than an hour; booting
+/// takes a minute, so not one alone.
+pub const CASES_PER_PART: usize = 16;
 
 /// Real seconds until a guest with many CPUs is given up.
 const MANY_CPUS_TIMEOUT: &str = "10800";
@@ -136,8 +136,11 @@ pub fn choose<'a>(parts: &'a [Part], patterns: &[String]) -> Result<Vec<&'a Part
 mod tests {
     use super::*;
 
+    /// Two whole parts of them on a machine with many CPUs, and one that is not.
+    const CASES: usize = 2 * CASES_PER_PART + 1;
+
     fn parts() -> Vec<Part> {
-        let cases: Vec<String> = (0..13).map(|number| format!("case_{number}")).collect();
+        let cases: Vec<String> = (0..CASES).map(|number| format!("case_{number}")).collect();
         all(&cases, 1)
     }
 
@@ -149,7 +152,7 @@ mod tests {
         assert!(large.iter().all(|part| part.group() == "suite/6.18:64"));
         let cases = large.iter().flat_map(|part| &part.command);
         let cases = cases.filter(|word| word.starts_with("case_")).count();
-        assert_eq!(cases, 13);
+        assert_eq!(cases, CASES);
     }
 
     #[test]
