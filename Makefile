@@ -44,6 +44,7 @@ SETS_stress := vm stress
 SETS_bench := vm
 SETS_paper := vm
 SETS_parity := vm
+SETS_league := vm
 SETS_platforms := vm platforms
 SETS_coverage := variants
 SETS_sanitize := variants
@@ -52,7 +53,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity league paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +112,9 @@ peers: build ## the sched_ext schedulers to compare with, for make bench; NAME="
 
 parity: build ## programs that are not functions, under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
 	@$(LAB) parity $(ROWS)
+
+league: build ## many workloads under all schedulers, and where scx_sfs is not the best; QUICK=1 for a dozen, WORKLOADS="azure* ..." for some (docs/league.md; userspace/target/release/sfs_league --help)
+	@userspace/target/release/sfs_league $(WORKLOADS)
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 28] = [
+const TARGETS: [&str; 29] = [
     "build",
     "demo",
     "test",
@@ -24,6 +24,7 @@ const TARGETS: [&str; 28] = [
     "bench",
     "peers",
     "parity",
+    "league",
     "paper",
     "platforms",
     "simulate",

@@ -75,7 +75,10 @@ pub fn run(tree: &Tree, settings: &Settings, interrupt: &Interrupt) -> Result<Ou
 
 /// Measures what is missing of `settings`. Returns the folder, still locked, and the rows
 /// that are no clean measurement, each with the reason.
-fn measure(
+///
+/// # Errors
+/// As of [`run`].
+pub fn measure(
     tree: &Tree,
     settings: &Settings,
     interrupt: &Interrupt,
