@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn past_its_history_a_function_is_unknown(
+    fn far_past_its_history_a_function_is_unknown(
         others in vec((0u64..30, MS..5000 * MS), 20..200),
         own in vec(MS..200 * MS, 1..60),
     ) {
@@ -146,7 +146,8 @@ proptest! {
         own.iter().for_each(|ns| learner.on_completion(99, *ns));
         learner.refresh();
         let (own_table, unknown) = (learner.table(99).unwrap(), learner.table(1000).unwrap());
-        let past = own.iter().map(|ns| bucket(*ns)).max().unwrap() + 1;
+        // A completion says something about times up to four and a half doublings away.
+        let past = own.iter().map(|ns| bucket(*ns)).max().unwrap() + 18 + 1;
         prop_assert_eq!(&own_table.rank[past..], &unknown.rank[past..]);
     }
 
@@ -275,7 +276,8 @@ fn pending_work_is_bounded_without_refreshes() {
     (0..100_000).for_each(|function| learner.on_completion(function, MS));
     assert!(learner.pending() <= 2 * 20 + 1, "{}", learner.pending());
     let changes = learner.refresh();
-    assert!(changes.len() <= 22, "{}", changes.len());
+    // Two tables, the default table, and who has them.
+    assert!(changes.len() <= 20 + 3, "{}", changes.len());
 }
 
 #[test]
@@ -316,7 +318,8 @@ fn a_change_of_a_function_takes_effect_soon() {
     (0..10).for_each(|_| learner.on_completion(1, 5 * MS));
     learner.refresh();
     let rank = |function| learner.table(function).unwrap().rank(0);
-    assert!(rank(1).abs_diff(rank(2)) <= 4, "{} {}", rank(1), rank(2));
+    // One and a half doublings, of almost seven between the two.
+    assert!(rank(1).abs_diff(rank(2)) <= 6, "{} {}", rank(1), rank(2));
 }
 
 #[test]

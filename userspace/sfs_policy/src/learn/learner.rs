@@ -1,8 +1,9 @@
 //! The learner: completions in, tables out.
 
 use super::buckets::{start_ns, BUCKETS};
+use super::density;
 use super::functions::{Function, Functions, Record};
-use super::histogram::{Histogram, MAX_WINDOW, UNIT};
+use super::histogram::{Histogram, MAX_WINDOW};
 use super::rank::{doublings, ranks, Aim, Mass, Ranks};
 use super::state::{self, Saved, StateError};
 use super::table::{Table, Tables};
@@ -291,14 +292,12 @@ impl Learner {
         id
     }
 
-    /// The assumed distribution of a function with this history: its own completions, plus the
-    /// overall distribution with the weight of `prior` completions.
+    /// The assumed distribution of a function with this history: what its own completions say, plus
+    /// the overall distribution with the weight of `prior` completions.
     fn blend(&self, own: &Histogram) -> Mass {
-        let weights = own.weights();
-        core::array::from_fn(|bucket| {
-            let own = f64::from(weights[bucket]) / f64::from(UNIT);
-            own + self.config.prior.max(0.0) * self.prior[bucket]
-        })
+        let own = density::estimate(own);
+        let prior = self.config.prior.max(0.0);
+        core::array::from_fn(|bucket| own[bucket] + prior * self.prior[bucket])
     }
 
     /// Encodes the learned state, to be read by [`decode`](Self::decode). Tables are not

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`buckets`] | CPU time in steps: four to a doubling |
 //! | [`histogram`] | the service times of a function, weighted towards the recent ones |
+//! | `density` | their distribution, estimated from few of them |
 //! | [`rank`](mod@rank) | from a distribution to a rank for each attained service |
 //! | [`Table`] | ranks as the kernel half reads them; functions with similar ranks share one |
 //! | [`Learner`] | completions in, [`Change`]s of tables out |
@@ -16,8 +17,8 @@
 //! # Protection against abuse
 //!
 //! - **A function that changes**, from short to suddenly long, runs past all its earlier
-//!   service times. From there on it has the ranks of an unknown function with the same
-//!   attained service: its own history ends there, and the overall distribution decides.
+//!   service times. From there on its ranks worsen, to those of an unknown function with the
+//!   same attained service: its own history ends there, and the overall distribution decides.
 //! - **Many functions** are many unknown functions, with the default table. They are forgotten
 //!   before functions that are invoked again. Without room for another table they take the
 //!   nearest.
@@ -25,6 +26,7 @@
 //!   length.
 
 pub mod buckets;
+mod density;
 mod functions;
 pub mod histogram;
 mod learner;
