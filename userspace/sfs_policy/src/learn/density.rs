@@ -124,7 +124,8 @@ mod tests {
         assert!(near(2) > one && near(32) < many);
         // As the sum of completions at different places, each with the kernel of all.
         let mut histogram = Histogram::default();
-        [1, 100].map(|ms| histogram.add(ms * MS, 1000));
+        histogram.add(MS, 1000);
+        histogram.add(100 * MS, 1000);
         let both = estimate(&histogram);
         let (apart, alone) = (both[bucket(MS)], of(MS, 2)[bucket(MS)] / 2.0);
         assert!((apart - alone).abs() < 0.01, "{apart} {alone}");
