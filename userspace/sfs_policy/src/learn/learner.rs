@@ -1,7 +1,7 @@
 //! The learner: completions in, tables out.
 
 use super::buckets::{start_ns, BUCKETS};
-use super::density;
+use super::density::Spread;
 use super::functions::{Function, Functions, Record};
 use super::histogram::{Histogram, MAX_WINDOW};
 use super::rank::{doublings, ranks, Aim, Mass, Ranks};
@@ -85,6 +85,8 @@ pub struct Learner {
     config: LearnConfig,
     functions: Functions,
     overall: Histogram,
+    /// By how much service times of one function differ.
+    spread: Spread,
     /// Number of completions so far, saturating.
     completions: u32,
     /// The distribution assumed for unknown functions, and when it was made.
@@ -106,6 +108,7 @@ impl Learner {
         Self {
             functions: Functions::new(config.functions),
             overall: Histogram::default(),
+            spread: Spread::default(),
             completions: 0,
             prior: [0.0; BUCKETS],
             prior_made: 0,
@@ -137,8 +140,14 @@ impl Learner {
     }
 
     /// The same, but without effect on the estimate for unknown functions: its tenant has
-    /// already contributed its share.
+    /// already contributed its share. It still counts for how much the service times of one
+    /// function differ, where a tenant that lies can do little: the width of estimates has a
+    /// limit, and the completions of a function soon outweigh those of others.
     pub fn on_uncounted_completion(&mut self, function: u64, service_ns: u64) {
+        if let Some(slot) = self.functions.slot(function) {
+            let history = &self.functions.get(slot).record.histogram;
+            self.spread.note(history, service_ns);
+        }
         let window = self.config.window;
         let record = self.touch(function, service_ns);
         record.histogram.doubt(service_ns);
@@ -295,7 +304,7 @@ impl Learner {
     /// The assumed distribution of a function with this history: what its own completions say, plus
     /// the overall distribution with the weight of `prior` completions.
     fn blend(&self, own: &Histogram) -> Mass {
-        let own = density::estimate(own);
+        let own = self.spread.estimate(own);
         let prior = self.config.prior.max(0.0);
         core::array::from_fn(|bucket| own[bucket] + prior * self.prior[bucket])
     }
@@ -334,6 +343,7 @@ impl Learner {
             .len()
             .saturating_sub(this.functions.capacity());
         for record in saved.records.into_iter().skip(spare) {
+            this.spread.add_all(&record.histogram);
             if !this.functions.restore(record) {
                 return Err(StateError::Damaged);
             }
