@@ -180,12 +180,12 @@ fn learned_starves_nobody(bench: &Bench) -> Result<()> {
 /// it.
 fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
-    fork_every(ms(2), 150)?;
+    fork_every(ms(8), 150)?;
     scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
     let hogs = bench.each_cpu(|_| Process::hog())?;
     let mut long = Process::burner(ms(400))?;
     sleep(ms(300));
-    let crowd = (0..16 * bench.cpus()).map(|_| chain(ms(2)));
+    let crowd = (0..16 * bench.cpus()).map(|_| chain(ms(8)));
     let crowd = crowd.collect::<Result<Vec<_>>>()?;
     let mut all: Vec<&Process> = hogs.iter().collect();
     all.push(&long);

@@ -130,10 +130,10 @@ fn ten_thousand_sleepers_wake_at_once(bench: &Bench) -> Result<()> {
 fn fork_bomb_inside_a_pids_limit(bench: &Bench) -> Result<()> {
     let root = "/sys/fs/cgroup/cgroup.subtree_control";
     fs::write(root, "+pids").context("cannot limit the number of processes")?;
-    beside_fork_bomb(bench, "--policy sfs", 10, ms(5000))?;
+    beside_fork_bomb(bench, "--policy sfs", 4, ms(5000))?;
     // Bomb and short processes run one program, and so are one function to the default policy: it
     // expects all of them to be long (docs/reliability.md, "Limits of the policy").
-    beside_fork_bomb(bench, "", 2, ms(20_000))
+    beside_fork_bomb(bench, "", 1, ms(20_000))
 }
 
 /// Short processes, one after another, beside a fork bomb: none may take longer than `limit`.
