@@ -247,7 +247,7 @@ mod tests {
         let results = Results::read(&folder.path().join("league.csv")).unwrap();
         let text = text(&results);
         assert!(
-            text.starts_with("0 of 33 workloads have results."),
+            text.starts_with("0 of 34 workloads have results."),
             "{text}"
         );
         assert!(!text.contains("Where it is not the best"));

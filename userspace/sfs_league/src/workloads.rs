@@ -106,7 +106,7 @@ const LONG_BURSTS: &str = "--functions 200 --popularity zipf:1.1 --arrivals burs
     --burst-factor 1000 --burst-gaps 25 --quiet-gaps 300";
 
 /// The rows, as `make league` runs them.
-pub const ALL: [Workload; 33] = [
+pub const ALL: [Workload; 34] = [
     made(
         "table1",
         "Table I of the SFS paper, a function for each class",
@@ -184,8 +184,16 @@ pub const ALL: [Workload; 33] = [
     )
     .quick(),
     made(
+        "lognormalx200-cgroup",
+        "the same in cgroups",
+        "lognormal",
+        "1.0",
+        MANY,
+    )
+    .in_sandboxes(Sandbox::Cgroup),
+    made(
         "overload-1.2",
-        "the same at a load of 1.2",
+        "200 functions, log-normal, at a load of 1.2",
         "lognormal",
         "1.2",
         MANY,
@@ -200,7 +208,7 @@ pub const ALL: [Workload; 33] = [
     ),
     made(
         "bursty-5",
-        "the same in cgroups, arrivals with a coefficient of variation of 5",
+        "200 functions, log-normal, in cgroups; arrivals with a coefficient of variation of 5",
         "lognormal",
         "1.0",
         BURSTS,

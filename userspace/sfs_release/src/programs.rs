@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 /// The compared programs of `make build`.
-pub const OF_BUILD: [&str; 4] = ["scx_sfs", "faasbench", "sfs_waste", "sfs_behaviour"];
+pub const OF_BUILD: [&str; 4] = ["scx_sfs", "faasbench", "sfs_behaviour", "sfs_waste"];
 /// The compared programs of `make demo`, which builds only its own.
 pub const OF_DEMO: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 /// The packages whose BPF objects are compared.
