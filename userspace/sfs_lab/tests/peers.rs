@@ -101,7 +101,7 @@ fn one_build_at_a_time() {
     lock.lock().unwrap();
     let text = "another build of the peers is at work in .cache/peers";
     peers(&tree, "", &["scx_flow"]).ended(2, text);
-    drop(lock);
+    lock.unlock().unwrap();
     peers(&tree, "", &["scx_flow"]).ended(0, "all are in .cache/peers/bin; make bench ");
     assert_eq!(calls(&tree).len(), 1);
 }
