@@ -20,8 +20,6 @@ use std::process::Command;
 
 /// Bytes of a digest that stand for the programs.
 const BYTES: usize = 6;
-/// The factor on Azure's service times: means of 40 to 75 ms.
-const AZURE_SCALE: &str = "0.05";
 
 /// What is to be measured.
 #[derive(Debug)]
@@ -222,7 +220,7 @@ impl Plan<'_> {
                 let made = made(name, "1.0", Size::Scale(factor.into()), "");
                 return Ok(Source::Generated(made));
             }
-            Trace::Single(_) | Trace::Azure(_) | Trace::List(_) => {}
+            Trace::Single(_) | Trace::Azure(..) | Trace::List(_) => {}
         }
         let folder = self.tree.at(out);
         std::fs::create_dir_all(&folder)
@@ -259,10 +257,10 @@ impl Plan<'_> {
         let mut command = job::call(self.tree, self.tree.program("faasbench"));
         command.arg("convert");
         match workload.trace {
-            Trace::Azure(minutes) => {
+            Trace::Azure(minutes, options) => {
                 let folder = self.traces.join("azure2019/500");
-                command.args(["azure", "--minutes", minutes, "--cap-top", "0.2"]);
-                command.args(["--between", "log", "--scale", AZURE_SCALE, "--load", "1.0"]);
+                command.args(["azure", "--minutes", minutes]);
+                command.args(options.split_whitespace());
                 command.args(["--cpus", &workload.cpus.to_string()]);
                 command.args(["--seed", &seed.to_string()]);
                 command
