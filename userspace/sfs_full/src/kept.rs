@@ -1,9 +1,9 @@
 //! The results that are kept: a line of a CSV file for each part.
 
 use crate::matrix::said::Said;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Write};
+use sfs_jobs::rows;
 use std::path::{Path, PathBuf};
 
 /// Longest note of a part that counts no cases, in characters.
@@ -129,14 +129,7 @@ impl Kept {
     /// # Errors
     /// If it cannot be read, or is no such file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
-        let rows = csv::Reader::from_reader(text.as_bytes())
-            .deserialize()
-            .collect::<Result<_, _>>()
-            .with_context(|| format!("{} is damaged; take it out of git anew", path.display()))?;
+        let rows = rows::read(path)?;
         Ok(Self {
             path: path.to_path_buf(),
             rows,
@@ -157,22 +150,7 @@ impl Kept {
         self.rows.retain(|other| other.part != row.part);
         self.rows.push(row);
         self.rows.sort_by(|a, b| a.part.cmp(&b.part));
-        self.write()
-            .with_context(|| format!("cannot write {}", self.path.display()))
-    }
-
-    fn write(&self) -> Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in &self.rows {
-            writer.serialize(row)?;
-        }
-        file.write_all(&writer.into_inner()?)?;
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644))?;
-        file.persist(&self.path)?;
-        Ok(())
+        rows::write(&self.path, &self.rows)
     }
 }
 

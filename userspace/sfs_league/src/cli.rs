@@ -8,6 +8,7 @@ use crate::workloads::{self, Workload};
 use anyhow::Result;
 use clap::builder::FalseyValueParser;
 use clap::{ArgGroup, Parser};
+use sfs_jobs::commit;
 use sfs_jobs::failure::{conclude, refuse};
 use sfs_jobs::options::parse;
 use sfs_jobs::progress::Progress;
@@ -16,7 +17,7 @@ use sfs_jobs::tree::Tree;
 use sfs_lab::bench::args::VmArgs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// The file of the results, from the top of the repository.
 const RESULTS: &str = "docs/results/league.csv";
@@ -130,7 +131,7 @@ impl Cli {
             out: self.out.clone(),
             traces,
             vms: &self.vms,
-            commit: commit(tree),
+            commit: commit::of(tree, &SOURCES),
         })
     }
 
@@ -188,22 +189,6 @@ fn list() -> String {
         format!("{:22} {quick:6} {}\n", workload.name, workload.about)
     };
     workloads::ALL.iter().map(line).collect()
-}
-
-/// The commit that the programs are of; with a + if something has been changed since.
-fn commit(tree: &Tree) -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .args(arguments)
-            .current_dir(tree.root())
-            .output();
-        let output = output.ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
-    };
-    let status = [&["status", "--porcelain", "--"], &SOURCES[..]].concat();
-    let is_changed = git(&status).is_some_and(|changed| !changed.is_empty());
-    let commit = git(&["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "unknown".into());
-    commit + if is_changed { "+" } else { "" }
 }
 
 #[cfg(test)]

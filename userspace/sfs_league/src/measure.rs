@@ -132,6 +132,7 @@ impl Plan<'_> {
         let has_result = |column: &&&'static Column| {
             let line = results.line(workload.name, seed, column.name);
             let key = Self::key(workload, &programs[column.name]);
+            let line = line.filter(|line| !line.is_lost());
             line.is_some_and(|line| self.only_missing || line.programs == key)
         };
         let columns = self.columns.iter().filter(|column| !has_result(column));

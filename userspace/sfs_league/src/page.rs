@@ -5,12 +5,10 @@ use crate::figures::Figure;
 use crate::results::Results;
 use crate::standing::{Miss, Standing};
 use crate::workloads::{self, Workload};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use faas_seeds::estimate::Estimate;
-use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::Tree;
 use std::collections::BTreeSet;
-use std::fs;
 
 const PAGE: &str = "docs/league.md";
 
@@ -22,16 +20,7 @@ const MARK: &str = "<!-- What follows is written by sfs_league --publish. -->";
 /// # Errors
 /// If the page has no place for them, or cannot be read or written.
 pub fn publish(tree: &Tree, tables: &str) -> Result<()> {
-    let path = tree.at(PAGE);
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
-    let mark = format!("\n{MARK}\n");
-    let Some((before, _)) = text.split_once(&mark) else {
-        refuse!("there is no line '{MARK}' in {PAGE}");
-    };
-    let new = path.with_extension("md.new");
-    fs::write(&new, format!("{before}{mark}\n{tables}"))
-        .and_then(|()| fs::rename(&new, &path))
-        .with_context(|| format!("cannot write {PAGE}"))
+    sfs_jobs::page::publish(tree, PAGE, MARK, tables)
 }
 
 /// The tables of all results: first where scx_sfs without an option is not the best.
@@ -144,37 +133,41 @@ fn table(standings: &[(&Workload, Standing)], figure: Figure) -> String {
     text += &format!("\n|---|{}\n", "---|".repeat(columns.len()));
     for (workload, standing) in standings {
         text += &format!("| {} |", workload.name);
-        let best = best(standing, figure);
         for column in &columns {
-            text += &format!(" {} |", cell(standing, column, figure, best));
+            text += &format!(" {} |", cell(standing, column, figure));
         }
         text += "\n";
     }
     text + "\n"
 }
 
-/// The lowest geometric mean of ours, EEVDF's and the peers'.
-fn best(standing: &Standing, figure: Figure) -> Option<f64> {
+/// Whether a column is better than all that it competes with, each with an interval that leaves no
+/// doubt.
+fn is_best(standing: &Standing, column: &Column, figure: Figure) -> bool {
     let competes = |kind| !matches!(kind, Kind::Variant | Kind::Bound);
-    let columns = standing.columns().filter(|column| competes(column.kind));
-    columns
-        .filter_map(|column| standing.value(column.name, figure))
-        .min_by(f64::total_cmp)
+    let others = standing.columns().filter(|other| competes(other.kind));
+    let mut others = others.filter(|other| other.name != column.name).peekable();
+    let is_ahead = |other: &Column| {
+        let ratio = standing.ratio(column.name, other.name, figure);
+        let test = ratio.and_then(|ratio| ratio.test);
+        test.is_some_and(|test| test.high < 1.0)
+    };
+    competes(column.kind) && others.peek().is_some() && others.all(is_ahead)
 }
 
 /// EEVDF's value; of others the value relative to it, with the interval. Bold if it is the best.
-fn cell(standing: &Standing, column: &Column, figure: Figure, best: Option<f64>) -> String {
+fn cell(standing: &Standing, column: &Column, figure: Figure) -> String {
     let Some(value) = standing.value(column.name, figure) else {
         return String::new();
     };
+    let absolute = || format!("{}{}", digits(value), figure.unit());
     let text = match column.name {
-        BASE => format!("{}{}", digits(value), figure.unit()),
-        name => match standing.ratio(name, BASE, figure) {
-            Some(ratio) => interval(&ratio),
-            None => format!("{}{}", digits(value), figure.unit()),
-        },
+        BASE => absolute(),
+        name => standing
+            .ratio(name, BASE, figure)
+            .map_or_else(absolute, |ratio| interval(&ratio)),
     };
-    match best == Some(value) {
+    match is_best(standing, column, figure) {
         true => format!("**{text}**"),
         false => text,
     }

@@ -1,9 +1,9 @@
 //! Results: one line for each workload, seed and scheduler, in a file that is kept in git.
 
 use crate::figures::Figures;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Write};
+use sfs_jobs::rows;
 use std::path::{Path, PathBuf};
 
 /// The result of one run.
@@ -38,6 +38,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Whether the machine was lost: it is no result, and is tried again.
+    pub fn is_lost(&self) -> bool {
+        self.status.starts_with("lost")
+    }
+
     /// Its figures.
     pub fn figures(&self) -> Figures {
         Figures {
@@ -82,14 +87,7 @@ impl Results {
     /// # Errors
     /// If it cannot be read, or is no such file.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = match std::fs::read_to_string(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            text => text.with_context(|| format!("cannot read {}", path.display()))?,
-        };
-        let lines = csv::Reader::from_reader(text.as_bytes())
-            .deserialize()
-            .collect::<Result<_, _>>()
-            .with_context(|| format!("{} is damaged; take it out of git anew", path.display()))?;
+        let lines = rows::read(path)?;
         Ok(Self {
             path: path.to_path_buf(),
             lines,
@@ -116,23 +114,7 @@ impl Results {
         self.lines.retain(|other| other.key() != line.key());
         self.lines.push(line);
         self.lines.sort_by(|a, b| a.key().cmp(&b.key()));
-        self.write()
-            .with_context(|| format!("cannot write {}", self.path.display()))
-    }
-
-    fn write(&self) -> Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for line in &self.lines {
-            writer.serialize(line)?;
-        }
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(&writer.into_inner()?)?;
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644))?;
-        file.persist(&self.path)?;
-        Ok(())
+        rows::write(&self.path, &self.lines)
     }
 }
 
@@ -171,6 +153,14 @@ mod tests {
         assert_eq!(read.lines(), [line("a", 2, None), line("b", 1, Some(3.5))]);
         assert_eq!(read.line("b", 1, "eevdf"), Some(&line("b", 1, Some(3.5))));
         assert_eq!(read.line("b", 2, "eevdf"), None);
+        let lost = |status: &str| {
+            Line {
+                status: status.into(),
+                ..line("a", 1, None)
+            }
+            .is_lost()
+        };
+        assert!(lost("lost: no kernel") && !lost("ok") && !lost("ejected: gone"));
     }
 
     #[test]

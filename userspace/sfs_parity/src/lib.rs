@@ -18,12 +18,12 @@ use clap::builder::FalseyValueParser;
 use clap::{value_parser, ArgGroup, Args};
 use column::Column;
 use measure::Plan;
+use sfs_jobs::commit;
 use sfs_jobs::failure::refuse;
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// The columns of a table.
 const COLUMNS: [&str; 6] = [
@@ -221,15 +221,6 @@ impl ParityArgs {
         if let Some(commit) = &self.commit {
             return commit.clone();
         }
-        let git = |arguments: &[&str]| {
-            let mut command = Command::new("git");
-            let output = command.args(arguments).current_dir(tree.root()).output();
-            let output = output.ok().filter(|output| output.status.success())?;
-            Some(String::from_utf8_lossy(&output.stdout).trim().to_string())
-        };
-        let status = [&["status", "--porcelain", "--"], &SOURCES[..]].concat();
-        let is_changed = git(&status).is_some_and(|changed| !changed.is_empty());
-        let commit = git(&["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "unknown".into());
-        commit + if is_changed { "+" } else { "" }
+        commit::of(tree, &SOURCES)
     }
 }

@@ -23,9 +23,6 @@ use super::rank::Mass;
 /// Limit of the kernel's width around a single completion, squared: one and a half doublings.
 const WIDEST: f64 = 36.0;
 
-/// A width at which a neighbour would weigh less than a thousandth: the kernel has none.
-const NARROWEST: f64 = 0.02;
-
 /// What is left of a squared width with twice as many completions: 2 to the power of -2/5.
 const LEFT: f64 = 0.757_858_283_255_199;
 
@@ -169,7 +166,7 @@ impl Kernel {
         let mut weights = [0.0; BUCKETS];
         weights[0] = 1.0;
         let mut length = 1;
-        while width > NARROWEST && length < BUCKETS {
+        while length < BUCKETS {
             let square = (length * length) as f64;
             if square > REACH * width {
                 break;
