@@ -34,6 +34,7 @@ pub fn list(cases: &[&Case], apart: Option<&str>) {
 /// A case cannot be run at all, or the watch for wasted CPUs cannot be loaded.
 pub fn run(cases: &[&Case], apart: Option<&str>, part: Part, program: &Path) -> Result<bool> {
     let cpus = std::thread::available_parallelism()?.get();
+    let machine = waste::Machine::this(cpus);
     let mut counts = Counts::default();
     let numbered: Vec<(usize, &&Case)> = (1..)
         .zip(cases)
@@ -47,7 +48,7 @@ pub fn run(cases: &[&Case], apart: Option<&str>, part: Part, program: &Path) -> 
         let start = clock::now();
         watch.start()?;
         let (verdict, notes) = runner::run(case, program, cpus)?;
-        let waste = waste::notes(&watch.stop()?, &scheduler::take_spans(), cpus);
+        let waste = waste::notes(&watch.stop()?, &scheduler::take_spans(), machine);
         let took = clock::since(start);
         counts.add(&verdict);
         println!("{}", result_line(number, case, &verdict, &notes));

@@ -25,6 +25,41 @@ const ONE_STRETCH_NS: u64 = 2_500_000;
 /// behind others in FILTER for 10 s, and until the next check.
 const PROMISES: [(Kind, u64); 2] = [(Kind::Kernel, 20_000_000), (Kind::Other, 11_000_000_000)];
 
+/// Number of CPUs for which [`PROMISES`] hold in the emulator.
+///
+/// With `icount` all emulated CPUs share one stream of instructions, so each busy CPU gets
+/// 1/CPUs of it, and the same work takes more virtual time the more CPUs are busy.
+const FULL_SPEED_CPUS: u64 = 8;
+
+/// The machine on which the cases run.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// The CPUs share one stream of instructions (`vm/run --accel icount`).
+    pub shares_stream: bool,
+}
+
+impl Machine {
+    /// This machine, which has `cpus` CPUs; `vm/run` tells how they are implemented.
+    pub fn this(cpus: usize) -> Self {
+        Machine {
+            cpus,
+            shares_stream: std::env::var("VM_ACCEL").is_ok_and(|accel| accel == "icount"),
+        }
+    }
+
+    /// The limit in ns of a wait whose promise is `promise_ns`. Kernel workers wait for work;
+    /// the promise to all others is the guard's, whose timers are as fast with many CPUs.
+    fn limit_ns(self, kind: Kind, promise_ns: u64) -> u64 {
+        let cpus = u64::try_from(self.cpus).unwrap_or(u64::MAX);
+        match kind == Kind::Kernel && self.shares_stream && cpus > FULL_SPEED_CPUS {
+            true => promise_ns.saturating_mul(cpus) / FULL_SPEED_CPUS,
+            false => promise_ns,
+        }
+    }
+}
+
 /// Loads the watch.
 ///
 /// # Errors
@@ -35,9 +70,9 @@ pub fn watch() -> Result<Watch> {
 }
 
 /// Describes wasted CPU time and long waits, if any: while scx_sfs was enabled (`spans`) on
-/// `cpus` CPUs, and in all, loading and unloading included. For lines that begin with "too much
+/// `machine`, and in all, loading and unloading included. For lines that begin with "too much
 /// wasted" or "waited too long", which are broken promises, `tests/run` fails the case.
-pub fn notes(report: &Report, spans: &[Span], cpus: usize) -> Vec<String> {
+pub fn notes(report: &Report, spans: &[Span], machine: Machine) -> Vec<String> {
     let mut notes = Vec::new();
     if report.lost > 0 {
         notes.push(format!("{} scheduling events were lost", report.lost));
@@ -48,11 +83,11 @@ pub fn notes(report: &Report, spans: &[Span], cpus: usize) -> Vec<String> {
     }
     let longest = under_scx_sfs.longest(NAMED).into_iter();
     notes.extend(longest.map(ToString::to_string));
-    notes.extend(late(&under_scx_sfs, cpus));
+    notes.extend(late(&under_scx_sfs, machine.cpus));
     for kind in [Kind::Kernel, Kind::Short, Kind::Other] {
         notes.extend(under_scx_sfs.longest_wait(kind).map(ToString::to_string));
     }
-    notes.extend(too_long(&under_scx_sfs));
+    notes.extend(too_long(&under_scx_sfs, machine));
     if report.wasted_ns() > under_scx_sfs.wasted_ns() {
         notes.push(format!("in all: {}", total(report)));
     }
@@ -76,8 +111,9 @@ fn late(report: &Report, cpus: usize) -> Option<String> {
 }
 
 /// Describes for each promise the longest wait that breaks it.
-fn too_long(report: &Report) -> impl Iterator<Item = String> + '_ {
-    PROMISES.iter().filter_map(|&(kind, most)| {
+fn too_long(report: &Report, machine: Machine) -> impl Iterator<Item = String> + '_ {
+    PROMISES.iter().filter_map(move |&(kind, promise)| {
+        let most = machine.limit_ns(kind, promise);
         // The promise to `Other` holds for every kind.
         let kinds = [Kind::Kernel, Kind::Short, Kind::Other];
         let kinds = kinds
@@ -101,6 +137,10 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const FOUR_CPUS: Machine = Machine {
+        cpus: 4,
+        shares_stream: true,
+    };
     const ALL: [Span; 1] = [(0, 10_000 * MS)];
 
     fn stretch(length_ns: u64) -> Stretch {
@@ -132,7 +172,10 @@ mod tests {
             lost: 0,
         };
         let fails = |note: &String| note.starts_with("too much") || note.contains("too long");
-        notes(&report, &ALL, 4).into_iter().filter(fails).collect()
+        notes(&report, &ALL, FOUR_CPUS)
+            .into_iter()
+            .filter(fails)
+            .collect()
     }
 
     #[test]
@@ -165,11 +208,27 @@ mod tests {
         ];
         for (kind, most) in limits {
             let report = |length| vec![wait(kind, length)];
-            assert!(too_long(&with_waits(report(most))).next().is_none());
-            let notes: Vec<_> = too_long(&with_waits(report(most + 10_000))).collect();
+            assert!(too_long(&with_waits(report(most)), FOUR_CPUS)
+                .next()
+                .is_none());
+            let too_much = with_waits(report(most + 10_000));
+            let notes: Vec<_> = too_long(&too_much, FOUR_CPUS).collect();
             assert_eq!(notes.len(), 1, "{notes:?}");
             assert!(notes[0].starts_with("waited too long: t (7, "), "{notes:?}");
         }
+    }
+
+    #[test]
+    fn busy_cpus_that_share_a_stream_of_instructions_stretch_a_workers_wait() {
+        let machine = |cpus, shares_stream| Machine {
+            cpus,
+            shares_stream,
+        };
+        let most = |machine: Machine, kind| machine.limit_ns(kind, 20 * MS);
+        assert_eq!(most(machine(8, true), Kind::Kernel), 20 * MS);
+        assert_eq!(most(machine(64, true), Kind::Kernel), 160 * MS);
+        assert_eq!(most(machine(64, false), Kind::Kernel), 20 * MS);
+        assert_eq!(most(machine(64, true), Kind::Other), 20 * MS);
     }
 
     fn with_waits(waits: Vec<Wait>) -> Report {
