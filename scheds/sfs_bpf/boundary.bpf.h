@@ -140,6 +140,27 @@ static void restore_credit(struct invocation *inv)
 	inv->state = INV_CREDIT;
 }
 
+/* A sleep that is long enough for others to use the CPU. Shorter ones are mostly locks and page
+ * faults, which say nothing about a function. */
+#define LONG_SLEEP_NS NSEC_PER_MSEC
+
+/* Return true if the first long sleep of @inv is still to be seen. */
+static bool awaits_sleep(const struct invocation *inv)
+{
+	return policy == SFS_POLICY_LEARNED && inv->open && !inv->burst_ns;
+}
+
+/*
+ * @inv's unit wakes up at @now: note the CPU time it used before its first long sleep, from which
+ * the loader learns (rank.bpf.h). With several threads this is the sleep of the last one that
+ * went to sleep, and two that wake up at once may both write: an estimate is enough.
+ */
+static void note_burst(struct invocation *inv, u64 now)
+{
+	if (awaits_sleep(inv) && inv->slept_at && time_delta(now, inv->slept_at) >= LONG_SLEEP_NS)
+		inv->burst_ns = inv->used_ns ? inv->used_ns : 1;
+}
+
 /*
  * @p is about to become runnable: for the first time, after a sleep (@wakeup), or
  * only because one of its attributes changes. A fork that fails later never gets
@@ -169,6 +190,7 @@ static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *
 	}
 	if (!inv->open)
 		tctx->woken_at = now;
+	note_burst(inv, now);
 	if ((boundaries & SFS_BOUNDARY_IDLE) && inv->slept_at &&
 	    time_delta(now, inv->slept_at) >= idle_boundary_ns) {
 		inv->slept_at = 0;
@@ -183,7 +205,7 @@ static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *
 static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
 		       struct invocation *inv)
 {
-	if ((boundaries & SFS_BOUNDARY_IDLE) && is_function(p, tctx))
+	if (((boundaries & SFS_BOUNDARY_IDLE) || awaits_sleep(inv)) && is_function(p, tctx))
 		inv->slept_at = clock_now();
 }
 

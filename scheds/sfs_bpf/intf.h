@@ -108,18 +108,24 @@ enum sfs_policy_kind {
 #define SFS_RANK_TABLES 512
 #define SFS_NO_TABLE    0xffff
 
-/* For each bucket of CPU time used by an invocation: its rank (lower is earlier) and
- * the next bucket with a worse rank (SFS_BUCKETS: none). */
+/*
+ * For each bucket of CPU time used by an invocation: its rank (lower is earlier) and
+ * the next bucket with a worse rank (SFS_BUCKETS: none). Until its first long sleep, an
+ * invocation that has used less than the start of bucket `burst` has the rank `burst`, if that
+ * is better (0: it has not).
+ */
 struct sfs_rank_table {
 	u8 rank[SFS_BUCKETS];
 	u8 worse[SFS_BUCKETS];
-	u8 pad[12];
+	u8 burst;
+	u8 pad[11];
 };
 
 /* The end of an invocation, for the loader to learn from. */
 struct sfs_completion {
 	u64 function;   /* identity */
 	u64 service_ns; /* CPU time used */
+	u64 burst_ns;   /* of it, before the first long sleep; 0: it had none */
 	u32 killed;     /* a signal ended it: it may have needed more */
 	u32 counted;    /* also counts for the estimate of unknown functions */
 };

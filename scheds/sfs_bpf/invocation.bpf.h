@@ -108,6 +108,7 @@ static void begin_invocation(struct task_struct *p, struct task_ctx *tctx, struc
 	inv->service_ns = 0;
 	inv->born = often.sharing_clock;
 	inv->slept_at = 0;
+	inv->burst_ns = 0;
 	inv->boundaries = kind;
 	inv->graced = 0;
 	inv->seq++;

@@ -8,7 +8,9 @@
  * Invocations wait in one queue, ordered by deadline: their arrival on the sharing clock, plus
  * `ageing` times the cost of their completion. So a newer invocation overtakes one that needs
  * more, but only until equal sharing would have given the older one `ageing` times its cost. A
- * new arrival also preempts the CPU that runs the worst rank, if its own rank is better.
+ * new arrival also preempts the CPU that runs the worst rank, if its own rank is better. Where
+ * most invocations of a function soon sleep, a new one is ranked by the CPU time until then: so
+ * its I/O begins early, and overlaps with the work of others.
  * docs/policy.md has the reasons and figures.
  *
  * Until service times are known, the loader's default table ranks by attained service. If the
@@ -115,6 +117,8 @@ static void look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
 		return;
 	tctx->rank = table->rank[bucket];
 	worse = table->worse[bucket];
+	if (!inv->burst_ns && bucket < table->burst && table->burst < tctx->rank)
+		tctx->rank = worse = table->burst; /* it soon sleeps: the burst counts */
 	if (worse >= SFS_BUCKETS)
 		return;
 	end = bucket_start(worse);

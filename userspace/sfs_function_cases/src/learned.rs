@@ -1,11 +1,13 @@
 //! The learned policy.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
 use sfs_hint::{Client, Delivery, Form, Hint};
 
 use sfs_testbed::case::{Bench, Case};
+use sfs_testbed::cgroup::Cgroup;
 use sfs_testbed::clock::{ms, now, since, sleep, wait_until, PATIENCE};
 use sfs_testbed::process::{as_real_time, chain, fork_every, wait_for_all, Process};
 use sfs_testbed::scheduler::{output_of, Scheduler, Stats};
@@ -29,6 +31,11 @@ pub const CASES: &[Case] = &[
         name: "hints_name_functions_to_learn",
         about: "processes that differ only in their hints are separate functions, and quick ones run first",
         run: hints_name_functions_to_learn,
+    },
+    Case {
+        name: "those_that_soon_block_begin_early",
+        about: "a function that uses the CPU for 0.5 ms, sleeps, and then needs 60 ms, gets these 0.5 ms before others that need 20 ms",
+        run: those_that_soon_block_begin_early,
     },
     Case {
         name: "learned_starves_nobody",
@@ -138,6 +145,43 @@ fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
     let longest = slow.iter().map(Process::turnaround).max();
     bench.say(format_args!("the longest of {count} took {longest:?}"));
     bench.at_most("the quick one behind them", quick.turnaround(), ms(150))?;
+    scheduler.finish()
+}
+
+fn those_that_soon_block_begin_early(bench: &Bench) -> Result<()> {
+    let [asking, working] = ["soon/asks", "soon/works"].map(Cgroup::new);
+    let (asking, working) = (asking?, working?);
+    let scheduler = bench.load("--policy learned --cgroup soon/*")?;
+    let asks = || {
+        Process::spawn_in(&asking, |report| {
+            report.burn(Duration::from_micros(500));
+            report.value.store(now().as_nanos() as u64, Relaxed);
+            sleep(ms(20));
+            report.burn(ms(60));
+        })
+    };
+    let works = || Process::spawn_in(&working, |report| report.burn(ms(20)));
+    for _ in 0..10 {
+        wait_for_all(&mut [asks()?, works()?])?;
+    }
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 1)?;
+
+    // Forked as a real-time task, so that no child delays the next.
+    let count = 8 * bench.cpus();
+    let (mut others, mut one) = as_real_time(|| {
+        let others = (0..count).map(|_| works());
+        Ok((others.collect::<Result<Vec<_>>>()?, asks()?))
+    })?;
+    one.wait()?;
+    wait_for_all(&mut others)?;
+    let longest = others.iter().map(Process::turnaround).max();
+    bench.say(format_args!(
+        "the others took up to {longest:?}, and the one that asks {:?}",
+        one.turnaround()
+    ));
+    let asked = Duration::from_nanos(one.value.load(Relaxed)) + one.turnaround();
+    let ended = one.ended().context("it has not ended")?;
+    bench.at_most("time until it asks", asked.saturating_sub(ended), ms(25))?;
     scheduler.finish()
 }
 

@@ -87,6 +87,8 @@ pub struct Completion {
     pub function: u64,
     /// CPU time, ns.
     pub service_ns: u64,
+    /// Of it, before its first long sleep; 0: it had none.
+    pub burst_ns: u64,
     /// 1: it was killed.
     pub killed: u32,
     /// 1: it counts for the estimate of unknown functions as well.

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sfs_policy::learn::buckets::{bucket, start_ns, BUCKETS};
 use sfs_policy::learn::rank::{ranks, Aim, Mass};
-use sfs_policy::learn::{Change, LearnConfig, Learner, StateError, Table};
+use sfs_policy::learn::{Change, End, LearnConfig, Learner, StateError, Table};
 use std::collections::HashMap;
 
 const MS: u64 = 1_000_000;
@@ -383,4 +383,49 @@ fn uncounted_completions_keep_the_default_table() {
     }
     learner.refresh();
     assert!(unknown(&learner) < before);
+}
+
+/// Completions of a function that needs `service_ns`, and first sleeps after `burst_ns`.
+fn sleeping(learner: &mut Learner, function: u64, service_ns: u64, burst_ns: u64) {
+    for _ in 0..20 {
+        learner.on_end(End {
+            function,
+            service_ns,
+            burst_ns,
+            killed: false,
+            counted: true,
+        });
+    }
+}
+
+#[test]
+fn functions_that_soon_sleep_have_the_rank_of_their_burst_until_then() {
+    let mut learner = Learner::new(LearnConfig::default());
+    sleeping(&mut learner, 1, 60 * MS, MS);
+    sleeping(&mut learner, 2, 20 * MS, 0);
+    // A server sleeps before its next request: nothing is left to do then.
+    sleeping(&mut learner, 3, 20 * MS, 20 * MS);
+    sleeping(&mut learner, 4, 20 * MS, 18 * MS);
+    learner.refresh();
+    let table = |function| learner.table(function).unwrap();
+    let first = |function| learner.functions().find(|one| one.key() == function);
+    assert!(
+        usize::from(table(1).burst) > bucket(MS) && usize::from(table(1).burst) < bucket(3 * MS)
+    );
+    assert!(table(1).burst < table(2).rank(0) && table(2).rank(0) < table(1).rank(2 * MS));
+    assert_eq!(first(1).unwrap().rank(), Some(table(1).burst));
+    for function in 2..=4 {
+        assert_eq!(table(function).burst, 0, "{function}");
+    }
+}
+
+#[test]
+fn a_stranger_sleeps_as_most_functions_do() {
+    let mut learner = Learner::new(LearnConfig::default());
+    (0..20).for_each(|function| sleeping(&mut learner, function, 60 * MS, MS));
+    learner.refresh();
+    assert!(learner.table(99).unwrap().burst > 0);
+    (100..140).for_each(|function| sleeping(&mut learner, function, 60 * MS, 0));
+    learner.refresh();
+    assert_eq!(learner.table(99).unwrap().burst, 0);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use sfs_bpf::kernel::Ranking;
 use sfs_policy::defaults::REFRESH_AT_A_TIME;
-use sfs_policy::learn::{refresh_after, wake_after, Change, LearnConfig, Learner};
+use sfs_policy::learn::{refresh_after, wake_after, Change, End, LearnConfig, Learner};
 use sfs_state::save::Saver;
 use tracing::warn;
 
@@ -76,9 +76,13 @@ impl Learning {
     /// the next start.
     pub fn take(&mut self, completions: &[sfs_completion], kernel: &mut impl Ranking) {
         for one in completions {
-            let (killed, counted) = (one.killed != 0, one.counted != 0);
-            self.learner
-                .on_end(one.function, one.service_ns, killed, counted);
+            self.learner.on_end(End {
+                function: one.function,
+                service_ns: one.service_ns,
+                burst_ns: one.burst_ns,
+                killed: one.killed != 0,
+                counted: one.counted != 0,
+            });
         }
         let count = completions.len() as u32;
         self.since_refresh = self.since_refresh.saturating_add(count);

@@ -47,7 +47,8 @@ impl Ranking for KernelHalf<'_> {
         let value = sfs_rank_table {
             rank: table.rank,
             worse: table.worse,
-            pad: [0; 12],
+            burst: table.burst,
+            pad: [0; 11],
         };
         let map = &self.skel.maps.rank_tables;
         map.update(

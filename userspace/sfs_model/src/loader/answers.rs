@@ -66,7 +66,7 @@ fn hand_over(s: &mut State, change: Change) {
     };
     match change {
         Change::Table(id, table) => {
-            let value = [&table.rank[..], &table.worse[..], &[0; 12]].concat();
+            let value = [&table.rank[..], &table.worse[..], &[table.burst], &[0; 11]].concat();
             write(maps.rank_tables, &u32::from(id).to_ne_bytes(), &value);
         }
         // SAFETY: writes a number of the kernel half.

@@ -4,7 +4,9 @@
 use super::plan::Learns;
 use sfs_kernel_model::loader_ffi::Completion;
 use sfs_policy::defaults::REFRESH_AT_A_TIME;
-use sfs_policy::learn::{pause_after, refresh_after, wake_after, Change, LearnConfig, Learner};
+use sfs_policy::learn::{
+    pause_after, refresh_after, wake_after, Change, End, LearnConfig, Learner,
+};
 use std::time::Duration;
 
 /// CPU time that computing the tables of some functions takes, ns.
@@ -70,9 +72,13 @@ impl Learning {
     /// has refused it, and functions are ranked no more.
     pub fn take(&mut self, completions: &[Completion], now: u64) -> Option<Vec<Change>> {
         for one in completions {
-            let (killed, counted) = (one.killed != 0, one.counted != 0);
-            self.learner
-                .on_end(one.function, one.service_ns, killed, counted);
+            self.learner.on_end(End {
+                function: one.function,
+                service_ns: one.service_ns,
+                burst_ns: one.burst_ns,
+                killed: one.killed != 0,
+                counted: one.counted != 0,
+            });
         }
         let count = completions.len() as u32;
         self.since_refresh = self.since_refresh.saturating_add(count);

@@ -4,6 +4,7 @@
 //! seen once are forgotten before functions seen again, which may take up seven eighths of the
 //! room. A stream of ever new functions thus cannot push out the others.
 
+use super::burst::Burst;
 use super::histogram::Histogram;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -20,6 +21,8 @@ pub(super) struct Record {
     pub completions: u32,
     /// The CPU time of all of them in ns, saturating.
     pub work_ns: u64,
+    /// When its invocations first block; not saved, as a few completions tell.
+    pub burst: Burst,
     /// Whether it was seen again recently.
     pub again: bool,
 }
@@ -115,6 +118,7 @@ impl Functions {
                 histogram: Histogram::default(),
                 completions: 1,
                 work_ns: 0,
+                burst: Burst::default(),
                 again: false,
             });
             return (slot, forgotten);

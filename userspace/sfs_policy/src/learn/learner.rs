@@ -1,12 +1,13 @@
 //! The learner: completions in, tables out.
 
 use super::buckets::{start_ns, BUCKETS};
+use super::burst::Burst;
 use super::density::Spread;
 use super::functions::{Function, Functions, Record};
 use super::histogram::{Histogram, MAX_WINDOW};
-use super::rank::{doublings, ranks, Aim, Mass, Ranks};
+use super::rank::{doublings, ranks, Aim, Mass};
 use super::state::{self, Saved, StateError};
-use super::table::{Table, Tables};
+use super::table::{Shape, Table, Tables};
 use crate::defaults::TABLES;
 use alloc::vec::Vec;
 
@@ -50,6 +51,31 @@ impl Default for LearnConfig {
     }
 }
 
+/// The end of an invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// The function.
+    pub function: u64,
+    /// CPU time that it has used, in ns.
+    pub service_ns: u64,
+    /// Of that, the CPU time before it first slept for 1 ms or more, in ns; 0: it never did.
+    pub burst_ns: u64,
+    /// A signal ended it: it may have needed more.
+    pub killed: bool,
+    /// Whether it counts for the estimate of unknown functions: its tenant has not contributed
+    /// its share yet.
+    pub counted: bool,
+}
+
+impl End {
+    /// The CPU time before the first sleep after which there was more to do. A server sleeps
+    /// between two requests as well.
+    fn burst(&self) -> Option<u64> {
+        let rest = self.service_ns.saturating_sub(self.burst_ns);
+        (self.burst_ns > 0 && rest > self.service_ns / 8).then_some(self.burst_ns)
+    }
+}
+
 /// An update for the kernel half. Updates must be applied in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
@@ -87,6 +113,8 @@ pub struct Learner {
     overall: Histogram,
     /// By how much service times of one function differ.
     spread: Spread,
+    /// When invocations of any function first block.
+    burst: Burst,
     /// Number of completions so far, saturating.
     completions: u32,
     /// The distribution assumed for unknown functions, and when it was made.
@@ -109,6 +137,7 @@ impl Learner {
             functions: Functions::new(config.functions),
             overall: Histogram::default(),
             spread: Spread::default(),
+            burst: Burst::default(),
             completions: 0,
             prior: [0.0; BUCKETS],
             prior_made: 0,
@@ -120,17 +149,24 @@ impl Learner {
         }
     }
 
-    /// Notes that an invocation of `function` ended after `service_ns` of CPU time: it completed
-    /// or was `killed`, and its tenant has contributed its share to the estimate for unknown
-    /// functions already unless it is `counted`.
-    pub fn on_end(&mut self, function: u64, service_ns: u64, killed: bool, counted: bool) {
-        let learn = match (killed, counted) {
+    /// Notes the end of an invocation.
+    pub fn on_end(&mut self, end: End) {
+        let learn = match (end.killed, end.counted) {
             (false, true) => Self::on_completion,
             (false, false) => Self::on_uncounted_completion,
             (true, true) => Self::on_kill,
             (true, false) => Self::on_uncounted_kill,
         };
-        learn(self, function, service_ns);
+        learn(self, end.function, end.service_ns);
+        if end.killed {
+            return;
+        }
+        if let Some(slot) = self.functions.slot(end.function) {
+            self.functions.at(slot).record.burst.note(end.burst());
+        }
+        if end.counted {
+            self.burst.note(end.burst());
+        }
     }
 
     /// Notes that an invocation of `function` completed after `service_ns` of CPU time.
@@ -255,7 +291,11 @@ impl Learner {
             0 => doublings(),
             _ => ranks(&self.prior, self.config.aim),
         };
-        let id = self.exchange(self.default_table, &ranks, changes);
+        let shape = Shape {
+            ranks,
+            burst: self.burst.usual(),
+        };
+        let id = self.exchange(self.default_table, &shape, changes);
         let before = self.default_table.replace(id);
         if before != Some(id) {
             changes.push(Change::DefaultTable(id));
@@ -285,7 +325,15 @@ impl Learner {
         };
         let one = self.functions.get(slot);
         let (present, mass) = (one.table, self.blend(&one.record.histogram));
-        let id = self.exchange(present, &ranks(&mass, self.config.aim), changes);
+        let burst = match one.record.burst.is_known() {
+            true => one.record.burst,
+            false => self.burst,
+        };
+        let shape = Shape {
+            ranks: ranks(&mass, self.config.aim),
+            burst: burst.usual(),
+        };
+        let id = self.exchange(present, &shape, changes);
         let one = self.functions.at(slot);
         one.changed = false;
         if one.table.replace(id) != Some(id) {
@@ -293,10 +341,10 @@ impl Learner {
         }
     }
 
-    fn exchange(&mut self, present: Option<u16>, ranks: &Ranks, changes: &mut Vec<Change>) -> u16 {
-        let (id, new) = self.tables.exchange(present, ranks);
+    fn exchange(&mut self, present: Option<u16>, shape: &Shape, changes: &mut Vec<Change>) -> u16 {
+        let (id, new) = self.tables.exchange(present, shape);
         if new {
-            changes.push(Change::Table(id, Table::new(*ranks)));
+            changes.push(Change::Table(id, Table::of(*shape)));
         }
         id
     }
@@ -355,7 +403,7 @@ impl Learner {
     pub fn functions(&self) -> impl Iterator<Item = Known<'_>> {
         self.functions.by_age().map(|one| Known {
             record: &one.record,
-            table: one.table.map(|id| self.tables.ranks(id)),
+            table: one.table.map(|id| self.tables.shape(id)),
         })
     }
 
@@ -384,7 +432,7 @@ impl Learner {
         let slot = self.functions.slot(function);
         let own = slot.and_then(|slot| self.functions.get(slot).table);
         let id = own.or(self.default_table)?;
-        Some(Table::new(*self.tables.ranks(id)))
+        Some(Table::of(*self.tables.shape(id)))
     }
 }
 
@@ -408,7 +456,7 @@ impl Snapshot {
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     record: &'a Record,
-    table: Option<&'a Ranks>,
+    table: Option<&'a Shape>,
 }
 
 impl Known<'_> {
@@ -436,6 +484,6 @@ impl Known<'_> {
 
     /// The rank of a new invocation of it; None before the first refresh.
     pub fn rank(&self) -> Option<u8> {
-        self.table.map(|ranks| ranks[0])
+        self.table.map(|shape| shape.first())
     }
 }

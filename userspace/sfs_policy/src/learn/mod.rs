@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`buckets`] | CPU time in steps: four to a doubling |
 //! | [`histogram`] | the service times of a function, weighted towards the recent ones |
+//! | `burst` | when invocations first block |
 //! | `density` | their distribution, estimated from few of them |
 //! | [`rank`](mod@rank) | from a distribution to a rank for each attained service |
 //! | [`Table`] | ranks as the kernel half reads them; functions with similar ranks share one |
@@ -26,6 +27,7 @@
 //!   length.
 
 pub mod buckets;
+mod burst;
 mod density;
 mod functions;
 pub mod histogram;
@@ -35,7 +37,7 @@ pub mod rank;
 pub mod state;
 mod table;
 
-pub use learner::{Change, Known, LearnConfig, Learner, Snapshot, DEFAULT_FUNCTIONS};
+pub use learner::{Change, End, Known, LearnConfig, Learner, Snapshot, DEFAULT_FUNCTIONS};
 pub use pace::{pause_after, refresh_after, wake_after};
 pub use rank::Aim;
 pub use state::StateError;

@@ -8,6 +8,7 @@
 //! ascending order.
 
 use super::buckets::BUCKETS;
+use super::burst::Burst;
 use super::functions::Record;
 use super::histogram::Histogram;
 use alloc::vec::Vec;
@@ -144,6 +145,7 @@ impl Reader<'_> {
                 _ => return Err(StateError::Damaged),
             },
             histogram: self.histogram()?,
+            burst: Burst::default(),
         })
     }
 

@@ -12,17 +12,62 @@ pub struct Table {
     pub rank: [u8; BUCKETS],
     /// The next bucket with a worse rank; [`BUCKETS`] if there is none.
     pub worse: [u8; BUCKETS],
+    /// Until its first sleep, an invocation that has used less than the start of this bucket has
+    /// this rank, if that is better; 0: it has not. Below [`BUCKETS`].
+    pub burst: u8,
+}
+
+/// What a table is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The ranks by attained service.
+    pub ranks: Ranks,
+    /// The bucket at whose start most invocations have slept for the first time; None: they do
+    /// not sleep.
+    pub burst: Option<u8>,
+}
+
+impl Shape {
+    /// The rank of a new invocation.
+    pub fn first(&self) -> u8 {
+        let own = self.ranks[0];
+        self.burst.map_or(own, |burst| own.min(burst))
+    }
+
+    /// The greatest difference between the two ranks, over all buckets. Functions that sleep and
+    /// functions that do not are far from each other.
+    fn distance(&self, other: &Self) -> u8 {
+        let bursts = match (self.burst, other.burst) {
+            (Some(one), Some(other)) => one.abs_diff(other),
+            (None, None) => 0,
+            _ => BUCKETS as u8,
+        };
+        distance(&self.ranks, &other.ranks).max(bursts)
+    }
+}
+
+impl From<Ranks> for Shape {
+    fn from(ranks: Ranks) -> Self {
+        Self { ranks, burst: None }
+    }
 }
 
 impl Table {
-    /// The table with these ranks.
-    pub fn new(rank: Ranks) -> Self {
+    /// The table with these ranks, whether the invocations sleep or not.
+    pub fn new(ranks: Ranks) -> Self {
+        Self::of(ranks.into())
+    }
+
+    /// The table of this shape.
+    pub(super) fn of(shape: Shape) -> Self {
+        let Shape { ranks: rank, burst } = shape;
         let next = |from: usize| {
             let later = rank[from..].iter().position(|one| *one > rank[from]);
             later.map_or(BUCKETS, |place| from + place) as u8
         };
         Self {
             worse: core::array::from_fn(next),
+            burst: burst.map_or(0, |bucket| bucket.min(BUCKETS as u8 - 1)),
             rank,
         }
     }
@@ -53,7 +98,7 @@ fn distance(one: &Ranks, other: &Ranks) -> u8 {
 /// A bounded number of tables, each with its number of users.
 #[derive(Debug, Clone)]
 pub(super) struct Tables {
-    slots: Vec<(Ranks, u32)>,
+    slots: Vec<(Shape, u32)>,
     free: Vec<u16>,
     capacity: usize,
     tolerance: u8,
@@ -76,20 +121,20 @@ impl Tables {
         self.slots.len() - self.free.len()
     }
 
-    pub fn ranks(&self, id: u16) -> &Ranks {
+    pub fn shape(&self, id: u16) -> &Shape {
         &self.slots[usize::from(id)].0
     }
 
-    /// Selects a table for `ranks` to replace `present`: `present` itself if it is within the
+    /// Selects a table of `shape` to replace `present`: `present` itself if it is within the
     /// tolerance, otherwise the nearest table within it, otherwise a new one. Without room for
     /// a new one, the nearest of all. Also returns whether its content is new.
-    pub fn exchange(&mut self, present: Option<u16>, ranks: &Ranks) -> (u16, bool) {
+    pub fn exchange(&mut self, present: Option<u16>, shape: &Shape) -> (u16, bool) {
         if let Some(id) = present {
-            if distance(self.ranks(id), ranks) <= self.tolerance {
+            if self.shape(id).distance(shape) <= self.tolerance {
                 return (id, false);
             }
         }
-        let nearest = self.nearest(ranks);
+        let nearest = self.nearest(shape);
         // If nobody else uses the present table, it is free before a slot is sought.
         if let Some(id) = present {
             self.release(id);
@@ -97,7 +142,7 @@ impl Tables {
         let near = nearest.filter(|(_, apart)| *apart <= self.tolerance);
         let chosen = near.or_else(|| (self.len() == self.capacity).then_some(nearest?));
         let Some((id, _)) = chosen else {
-            return (self.add(ranks), true);
+            return (self.add(shape), true);
         };
         self.slots[usize::from(id)].1 += 1;
         (id, false)
@@ -112,8 +157,8 @@ impl Tables {
         }
     }
 
-    fn add(&mut self, ranks: &Ranks) -> u16 {
-        let slot = (*ranks, 1);
+    fn add(&mut self, shape: &Shape) -> u16 {
+        let slot = (*shape, 1);
         match self.free.pop() {
             Some(id) => {
                 self.slots[usize::from(id)] = slot;
@@ -126,10 +171,10 @@ impl Tables {
         }
     }
 
-    fn nearest(&self, ranks: &Ranks) -> Option<(u16, u8)> {
+    fn nearest(&self, shape: &Shape) -> Option<(u16, u8)> {
         let used = self.slots.iter().enumerate();
         used.filter(|(_, (_, users))| *users > 0)
-            .map(|(id, (other, _))| (id as u16, distance(other, ranks)))
+            .map(|(id, (other, _))| (id as u16, other.distance(shape)))
             .min_by_key(|(_, apart)| *apart)
     }
 }
@@ -141,13 +186,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn flat(rank: u8) -> Ranks {
-        [rank; BUCKETS]
+    fn flat(rank: u8) -> Shape {
+        [rank; BUCKETS].into()
     }
 
     #[test]
     fn a_slice_lasts_until_the_rank_worsens() {
-        let mut ranks = flat(40);
+        let mut ranks = [40; BUCKETS];
         let (better, worse) = (bucket(10 * MS), bucket(20 * MS));
         ranks[better..worse].fill(30);
         ranks[worse..].fill(60);
@@ -170,6 +215,20 @@ mod tests {
         // The nearest, not the first.
         assert_eq!(tables.exchange(None, &flat(12)), (1, false));
         assert_eq!(tables.len(), 2);
+    }
+
+    #[test]
+    fn functions_that_sleep_share_no_table_with_others() {
+        let mut tables = Tables::new(4, 2);
+        let sleeps = |burst| Shape {
+            burst: Some(burst),
+            ..flat(10)
+        };
+        assert_eq!(tables.exchange(None, &flat(10)), (0, true));
+        assert_eq!(tables.exchange(None, &sleeps(5)), (1, true));
+        assert_eq!(tables.exchange(None, &sleeps(7)), (1, false));
+        assert_eq!(tables.exchange(None, &sleeps(8)), (2, true));
+        assert_eq!((sleeps(5).first(), sleeps(20).first()), (5, 10));
     }
 
     #[test]
