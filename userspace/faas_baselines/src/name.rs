@@ -17,6 +17,9 @@ const AFTER_NS: RangeInclusive<u64> = 100 * US..=100 * S;
 /// Intervals at which a daemon may look at a process, in ns.
 const POLL_NS: RangeInclusive<u64> = 100 * US..=S;
 
+/// Steps in which a daemon may demote.
+const STEPS: RangeInclusive<u32> = 1..=8;
+
 /// The kernel that `cfs` boots in the VM: Debian 12's, as `vm/fetch-kernel` knows it.
 pub const CFS_KERNEL: &str = "6.1";
 
@@ -140,6 +143,8 @@ pub struct Settings {
     pub after_ns: Option<u64>,
     /// Interval at which a daemon looks, in ns; its default if `None`.
     pub poll_ns: Option<u64>,
+    /// Steps in which a daemon demotes; its default if `None`.
+    pub steps: Option<u32>,
 }
 
 impl Named {
@@ -225,6 +230,15 @@ impl Settings {
                 self.task_slice_ns = Some(time(key, value, TASK_SLICE_NS)?);
             }
             "after" if steered => self.after_ns = Some(time(key, value, AFTER_NS)?),
+            "steps" if matches!(base, Some(Base::Renice | Base::Idle)) => {
+                let steps = value.parse().ok().filter(|steps| STEPS.contains(steps));
+                self.steps = Some(steps.ok_or_else(|| {
+                    format!(
+                        "steps is '{value}'; want a number from 1 to {}",
+                        STEPS.end()
+                    )
+                })?);
+            }
             "poll" if steered => self.poll_ns = Some(time(key, value, POLL_NS)?),
             _ => {
                 return Err(format!(
@@ -251,7 +265,8 @@ fn known(base: Option<Base>) -> &'static str {
     match base {
         Some(Base::Cfs) => "kernel and preempt",
         Some(Base::Eevdf) => "kernel, preempt, slice and task-slice",
-        Some(base) if base.is_steered() => "kernel, preempt, slice, after and poll",
+        Some(Base::SfsUser) => "kernel, preempt, slice, after and poll",
+        Some(base) if base.is_steered() => "kernel, preempt, slice, after, poll and steps",
         _ => "kernel, preempt and slice",
     }
 }
@@ -308,7 +323,8 @@ mod tests {
         assert_eq!(settings.tuning.preemption, Some(Preemption::Lazy));
         assert_eq!(settings.task_slice_ns, Some(500_000));
         assert_eq!(settings.kernel.as_deref(), Some("7.2+deb14"));
-        let row = Named::parse("renice(after=1s;poll=8ms)").unwrap();
+        let row = Named::parse("renice(after=1s;poll=8ms;steps=4)").unwrap();
+        assert_eq!(row.settings.steps, Some(4));
         assert_eq!(row.settings.after_ns, Some(1_000_000_000));
         assert_eq!(row.settings.poll_ns, Some(8_000_000));
         let row = Named::parse("scx_bpfland(preempt=none)").unwrap();
@@ -356,6 +372,8 @@ mod tests {
             ("fifo(task-slice=1ms)", "it has kernel, preempt and slice"),
             ("cfs(slice=1ms)", "it has kernel and preempt"),
             ("scx_sfs(poll=1ms)", "poll is no setting of scx_sfs"),
+            ("idle(steps=9)", "want a number from 1 to 8"),
+            ("sfs-user(steps=2)", "steps is no setting of sfs-user"),
             ("eevdf(kernel=../x)", "is no version of a kernel"),
         ] {
             let said = error(text);

@@ -49,6 +49,8 @@ pub struct Plan {
     pub after_ns: Option<u64>,
     /// Interval of looks in ns; its default if `None`.
     pub poll_ns: Option<u64>,
+    /// Steps down to the lowest class; one if `None`.
+    pub steps: Option<u32>,
 }
 
 /// A running daemon, from the side of its parent.
@@ -137,7 +139,7 @@ pub fn main(plan: &str) -> ExitCode {
 fn rule(plan: &Plan) -> Result<Box<dyn Rule>> {
     let slice = slice(plan.after_ns, plan.cpus).map_err(|error| anyhow!("{error}"))?;
     let class = match plan.base {
-        Base::Renice => Class::Nice,
+        Base::Renice => Class::Nice(demoter::LOWEST_NICE),
         Base::Idle => Class::Idle,
         Base::SfsUser => {
             let poll_ns = plan.poll_ns.unwrap_or(original::POLL_NS);
@@ -146,7 +148,8 @@ fn rule(plan: &Plan) -> Result<Box<dyn Rule>> {
         other => bail!("{} has no daemon", other.name()),
     };
     let poll_ns = plan.poll_ns.unwrap_or(demoter::POLL_NS);
-    Ok(Box::new(Demoter::new(slice, class, poll_ns)))
+    let steps = plan.steps.unwrap_or(1);
+    Ok(Box::new(Demoter::new(slice, class, steps, poll_ns)))
 }
 
 struct Steerer {
@@ -285,7 +288,7 @@ impl Steerer {
 fn attributes(class: Class) -> Attributes {
     match class {
         Class::Fair => Attributes::of(libc::SCHED_OTHER),
-        Class::Nice => Attributes::of(libc::SCHED_OTHER).nice(19),
+        Class::Nice(nice) => Attributes::of(libc::SCHED_OTHER).nice(nice),
         Class::Idle => Attributes::of(libc::SCHED_IDLE),
         Class::Fifo => Attributes::of(libc::SCHED_FIFO).priority(1),
     }
@@ -332,7 +335,9 @@ mod tests {
         let pid = nix::unistd::getpid().as_raw();
         assert!(cpu_time(pid).is_some_and(|ns| ns > 0));
         assert!(is_blocked(pid).is_some());
-        assert!(cpu_time(i32::MAX).is_none() && is_blocked(i32::MAX).is_none());
+        // No kernel has a process with this number.
+        let nobody = 1 << 22;
+        assert!(cpu_time(nobody).is_none() && is_blocked(nobody).is_none());
     }
 
     #[test]
@@ -344,6 +349,7 @@ mod tests {
                 pin: 0,
                 after_ns: None,
                 poll_ns: None,
+                steps: None,
             };
             assert_eq!(rule(&plan).is_ok(), base.is_steered(), "{}", base.name());
         }

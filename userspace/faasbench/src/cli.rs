@@ -110,7 +110,7 @@ struct RunArgs {
     /// Settings may follow in parentheses, as "eevdf(slice=10ms;preempt=none)":
     /// slice (base slice) and preempt (none, voluntary, full, lazy) of the
     /// kernel for any scheduler, task-slice for eevdf, after (S) and poll for
-    /// renice, idle and sfs-user. They are put back afterwards. See
+    /// renice, idle and sfs-user, steps for renice and idle. They are put back afterwards. See
     /// docs/baselines.md.
     #[arg(long, value_name = "NAME")]
     scheduler: String,

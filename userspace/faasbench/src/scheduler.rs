@@ -99,6 +99,7 @@ impl Scheduler {
                 pin,
                 after_ns: self.settings.after_ns,
                 poll_ns: self.settings.poll_ns,
+                steps: self.settings.steps,
             }),
             _ => None,
         }
@@ -287,7 +288,7 @@ mod tests {
         let mut session = scheduler.start(None, None).unwrap();
         assert!(!session.is_loaded());
         let (status, how) = session.trouble.clone().unwrap();
-        assert_eq!(status, Status::NotLoaded);
+        assert_eq!(status, faas_data::summary::Status::NotLoaded);
         assert_eq!(how, "it ended before it was enabled: exit status: 1");
         session.finish();
     }

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod baselines;
 pub mod bench;
 pub mod cli;
 mod lock;

@@ -4,6 +4,9 @@
 //! passed, so it is not looked at before that; then, and at least `poll` later, again. Few
 //! looks are needed for as long as the CPUs are free, and one every `poll` at most otherwise.
 //! (A process that computes with several threads may be found late. Functions here have one.)
+//!
+//! With several steps it goes down by and by: with four, at S/8, S/4, S/2 and S of CPU time, to
+//! nice 4, 9, 14 and the lowest class. That comes closer to "least attained service first".
 
 use super::{Class, Look, Order, Pid, Rule, Seen};
 use sfs_policy::Controller;
@@ -13,11 +16,17 @@ use std::collections::{BinaryHeap, HashMap};
 /// The default of `poll`, in ns: what a tick of 250 Hz takes.
 pub const POLL_NS: u64 = 4_000_000;
 
+/// The nice value of the least weight.
+pub const LOWEST_NICE: i32 = 19;
+
 /// The state of the rule.
 #[derive(Debug)]
 pub struct Demoter {
     slice: Controller,
-    class: Class,
+    /// The class of what has used S.
+    lowest: Class,
+    /// Number of steps to it, 1 or more.
+    steps: u32,
     poll_ns: u64,
     /// The processes that have not used their S.
     watched: HashMap<Pid, Watched>,
@@ -32,19 +41,36 @@ struct Watched {
     /// S when it began.
     slice_ns: u64,
     serial: u64,
+    /// Steps that it has gone down.
+    step: u32,
 }
 
 impl Demoter {
-    /// Gives `class` to what has used the S of `slice`, and looks at a process every `poll_ns`
-    /// at most.
-    pub fn new(slice: Controller, class: Class, poll_ns: u64) -> Self {
+    /// Gives the class `lowest` to what has used the S of `slice`, in `steps` (1 or more), and
+    /// looks at a process every `poll_ns` at most.
+    pub fn new(slice: Controller, lowest: Class, steps: u32, poll_ns: u64) -> Self {
         Self {
             slice,
-            class,
+            lowest,
+            steps: steps.max(1),
             poll_ns,
             watched: HashMap::new(),
             looks: BinaryHeap::new(),
             serial: 0,
+        }
+    }
+
+    /// The CPU time in ns at which a process with S = `slice_ns` takes the step after `step`.
+    fn step_at_ns(&self, slice_ns: u64, step: u32) -> u64 {
+        let halvings = self.steps.saturating_sub(step + 1);
+        slice_ns.checked_shr(halvings).unwrap_or(0)
+    }
+
+    /// The class after `step` steps.
+    fn class(&self, step: u32) -> Class {
+        match step >= self.steps {
+            true => self.lowest,
+            false => Class::Nice(LOWEST_NICE * step as i32 / self.steps as i32),
         }
     }
 
@@ -63,8 +89,14 @@ impl Rule for Demoter {
         let slice_ns = self.slice.slice_ns();
         self.serial += 1;
         let serial = self.serial;
-        self.watched.insert(pid, Watched { slice_ns, serial });
-        self.look_at(pid, serial, at_ns.saturating_add(slice_ns));
+        let one = Watched {
+            slice_ns,
+            serial,
+            step: 0,
+        };
+        self.watched.insert(pid, one);
+        let first_ns = self.step_at_ns(slice_ns, 0);
+        self.look_at(pid, serial, at_ns.saturating_add(first_ns));
     }
 
     fn ended(&mut self, pid: Pid, _now_ns: u64, _orders: &mut Vec<Order>) {
@@ -89,19 +121,25 @@ impl Rule for Demoter {
     }
 
     fn seen(&mut self, pid: Pid, seen: Seen, now_ns: u64, orders: &mut Vec<Order>) {
-        let (Seen::CpuTime(used_ns), Some(one)) = (seen, self.watched.get(&pid).copied()) else {
+        let (Seen::CpuTime(used_ns), Some(mut one)) = (seen, self.watched.get(&pid).copied())
+        else {
             return;
         };
-        let left_ns = one.slice_ns.saturating_sub(used_ns);
-        if left_ns > 0 {
-            self.look_at(pid, one.serial, now_ns + left_ns.max(self.poll_ns));
+        let before = one.step;
+        while one.step < self.steps && used_ns >= self.step_at_ns(one.slice_ns, one.step) {
+            one.step += 1;
+        }
+        if one.step > before {
+            let class = self.class(one.step);
+            orders.push(Order { pid, class });
+        }
+        if one.step == self.steps {
+            self.watched.remove(&pid);
             return;
         }
-        self.watched.remove(&pid);
-        orders.push(Order {
-            pid,
-            class: self.class,
-        });
+        let left_ns = self.step_at_ns(one.slice_ns, one.step) - used_ns;
+        self.look_at(pid, one.serial, now_ns + left_ns.max(self.poll_ns));
+        self.watched.insert(pid, one);
     }
 }
 
@@ -114,7 +152,7 @@ mod tests {
 
     fn rule(after_ms: Option<u64>) -> Demoter {
         let slice = slice(after_ms.map(|ms| ms * MS), 4).unwrap();
-        Demoter::new(slice, Class::Idle, POLL_NS)
+        Demoter::new(slice, Class::Idle, 1, POLL_NS)
     }
 
     fn due(rule: &mut Demoter, now_ms: u64) -> Vec<Pid> {
@@ -154,6 +192,23 @@ mod tests {
         };
         assert_eq!(seen(&mut rule, 7, 50, 174), [order]);
         assert_eq!(rule.wake_ns(), None, "once is enough");
+    }
+
+    #[test]
+    fn several_steps_lead_down() {
+        let mut rule = rule(Some(80));
+        rule.steps = 4;
+        let mut orders = Vec::new();
+        rule.began(7, 0, 0, &mut orders);
+        assert_eq!(due(&mut rule, 10), [7]);
+        let mut class =
+            |used_ms, now_ms| seen(&mut rule, 7, used_ms, now_ms).first().map(|o| o.class);
+        assert_eq!(class(9, 10), None);
+        assert_eq!(class(10, 14), Some(Class::Nice(4)));
+        assert_eq!(class(19, 24), None);
+        assert_eq!(class(45, 70), Some(Class::Nice(14)), "two steps at once");
+        assert_eq!(class(81, 110), Some(Class::Idle));
+        assert_eq!(class(90, 120), None);
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub type Pid = i32;
 pub enum Class {
     /// SCHED_NORMAL with nice 0, as it began.
     Fair,
-    /// SCHED_NORMAL with nice 19.
-    Nice,
+    /// SCHED_NORMAL with this nice value, 1 to 19.
+    Nice(i32),
     /// SCHED_IDLE.
     Idle,
     /// SCHED_FIFO with priority 1.

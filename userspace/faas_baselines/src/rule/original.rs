@@ -255,7 +255,7 @@ mod tests {
         }
         assert_eq!(rule.wake_ns(), Some(50 * MS), "the slice");
         let (looks, orders) = due(&mut rule, 50);
-        assert_eq!(looks, []);
+        assert_eq!(looks, [0; 0]);
         assert_eq!(orders, [(1, Class::Fair), (2, Class::Fifo)]);
         assert_eq!(seen(&mut rule, 1, true, 51), []);
         assert_eq!(ended(&mut rule, 1, 60), []);
