@@ -117,8 +117,8 @@ parity: build ## programs that are not functions, under EEVDF and under scx_sfs:
 league: build ## many workloads under all schedulers, and where scx_sfs is not the best; QUICK=1 for a dozen, WORKLOADS="azure* ..." for some (docs/league.md; userspace/target/release/sfs_league --help)
 	@userspace/target/release/sfs_league $(WORKLOADS)
 
-baselines: build ## what a sceptic asks for: CFS, EEVDF's settings, daemons that renice, the original SFS: tables; ROWS="renice idle" for some (docs/baselines.md; userspace/target/release/sfs_lab baselines --help)
-	@$(LAB) baselines $(foreach row,$(ROWS),'$(row)')
+baselines: build ## what a sceptic asks for: CFS, EEVDF's settings, daemons that renice, the original SFS: tables; ROWS="renice idle" for some (docs/baselines.md; userspace/target/release/sfs_baselines --help)
+	@userspace/target/release/sfs_baselines $(foreach row,$(ROWS),'$(row)')
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

@@ -187,6 +187,30 @@ impl Named {
     }
 }
 
+/// The scheduler with its settings, and the label behind a `+`. In parentheses it begins none.
+pub fn parts(row: &str) -> (&str, Option<&str>) {
+    let settings_end = row.rfind(')').unwrap_or(0);
+    let plus = row[settings_end..].find('+').map(|at| settings_end + at);
+    match plus {
+        Some(plus) => (&row[..plus], Some(&row[plus + 1..])),
+        None => (row, None),
+    }
+}
+
+/// Whether `row` is a scheduler's name, perhaps with settings in parentheses, and with `+` and
+/// a label. It becomes the name of files.
+pub fn is_row(row: &str) -> bool {
+    let (given, label) = parts(row);
+    let (scheduler, settings) = given.split_at(given.find('(').unwrap_or(given.len()));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let is_setting = |c: char| fine(c) || "+=;()".contains(c);
+    !scheduler.is_empty()
+        && scheduler.chars().all(plain)
+        && settings.chars().all(is_setting)
+        && label.is_none_or(|label| !label.is_empty() && label.chars().all(fine))
+}
+
 /// The name before the parentheses, and the words in them.
 fn split(text: &str) -> Result<(&str, Vec<&str>), String> {
     let Some((scheduler, rest)) = text.split_once('(') else {
@@ -302,6 +326,27 @@ mod tests {
 
     fn error(text: &str) -> String {
         Named::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn names_of_rows_are_names_of_files() {
+        for good in [
+            "eevdf",
+            "scx_sfs",
+            "sfs-no-hybrid",
+            "scx_sfs+a.B_1-",
+            "eevdf(slice=3ms;preempt=none)",
+            "scx_sfs(kernel=7.2+deb14)+x",
+        ] {
+            assert!(is_row(good), "{good}");
+        }
+        for bad in [
+            "", "+", "+x", "a+", "../x", "a/b", "A", "a b", "a+b+c", "a+b/c", "(a=b)", "a(b/c)",
+            "a(b)+",
+        ] {
+            assert!(!is_row(bad), "{bad}");
+        }
+        assert_eq!(parts("a(k=1+2)+l"), ("a(k=1+2)", Some("l")));
     }
 
     #[test]

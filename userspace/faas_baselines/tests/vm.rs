@@ -6,8 +6,7 @@ use std::process::Command;
 
 /// A run of one function for 1.5 s of CPU time, and what is in force meanwhile. `state` prints
 /// the base slice and the preemption mode; `class_of` prints nice value, policy and slice of
-/// the function's process, which is the only one of its kind without a real-time priority of
-/// the dispatcher's.
+/// the function's process: forked by the dispatcher, without its priority of 50.
 const SCRIPT: &str = r#"
 cd /tmp
 printf 'arrival_us,function,phases\n0,f,cpu:1500000\n' >t.csv
@@ -16,9 +15,9 @@ state() {
 }
 class_of() {
 	for process in /proc/[0-9]*; do
-		grep -q __dispatch "$process/cmdline" 2>/dev/null || continue
+		[ "$process" != "/proc/$$" ] && grep -q __dispatch "$process/cmdline" 2>/dev/null || continue
 		set -- "$1" $(sed 's/.*) //' "$process/stat")
-		[ "${40}" = 50 ] || printf '%s: nice %s policy %s slice %s\n' "$1" "${18}" "${40}" "$(awk '$1 == "se.slice" { print $3 }' "$process/sched")"
+		[ "${39}" = 50 ] || printf '%s: nice %s policy %s slice %s\n' "$1" "${18}" "${40}" "$(awk '$1 == "se.slice" { print $3 }' "$process/sched")"
 	done
 }
 start() {

@@ -1,6 +1,5 @@
 //! The command line.
 
-use crate::baselines::{self, BaselinesArgs};
 use crate::bench;
 use crate::bench::args::{BenchArgs, Plan};
 use crate::overhead::{self, OverheadArgs};
@@ -28,8 +27,6 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Compare scx_sfs with what a sceptic asks for, and write docs/baselines.md: `make baselines`
-    Baselines(BaselinesArgs),
     /// Compare schedulers on one trace, each in a VM of its own: `make bench`
     Bench(Box<BenchArgs>),
     /// Run everything that tests scx_sfs, in parts whose results are kept: `make test-full`
@@ -52,7 +49,6 @@ enum Task {
 impl Task {
     fn name(&self) -> &'static str {
         match self {
-            Self::Baselines(_) => "baselines",
             Self::Bench(_) => "bench",
             Self::Full(_) => "full",
             Self::Matrix(_) => "matrix",
@@ -68,7 +64,6 @@ impl Task {
         let interrupt = Interrupt::catch()?;
         let tree = Tree::find()?;
         match self {
-            Self::Baselines(args) => baselines::run(&tree, &args, &interrupt),
             Self::Bench(args) => {
                 let outcome = match args.plan(|name| std::env::var_os(name))? {
                     Plan::One(settings) => bench::run(&tree, &settings, &interrupt)?,

@@ -10,7 +10,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod baselines;
 pub mod bench;
 pub mod cli;
 mod lock;

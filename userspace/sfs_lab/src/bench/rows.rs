@@ -3,7 +3,7 @@
 use super::settings::{variable, Row};
 use crate::peers;
 use anyhow::Result;
-use faas_baselines::name::{Base, Named};
+use faas_baselines::name::{is_row, Base, Named};
 use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::{in_path, Tree};
 use sfs_sim::policy::Kind;
@@ -135,25 +135,6 @@ fn server(tree: &Tree, row: &Row) -> Result<Server> {
     })
 }
 
-/// Whether `name` is a scheduler's name, perhaps with settings in parentheses, and with `+`
-/// and a label. It becomes the name of files.
-fn is_row(name: &str) -> bool {
-    let row = Row {
-        name: name.to_string(),
-        ..Row::default()
-    };
-    let settings = row.given()[row.scheduler().len()..].trim_start_matches('(');
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_setting = |c: char| fine(c) || "+=;)".contains(c);
-    !row.scheduler().is_empty()
-        && row.scheduler().chars().all(plain)
-        && settings.chars().all(is_setting)
-        && row
-            .label()
-            .is_none_or(|label| !label.is_empty() && label.chars().all(fine))
-}
-
 /// A row with a label that nothing sets apart would be the same row twice.
 fn check_label(row: &Row) -> Result<()> {
     if row.label().is_some() && row.args.is_none() && row.program.is_none() {
@@ -227,26 +208,6 @@ mod tests {
         assert!(text.ends_with(", mean and mlfq"), "{text}");
         assert!(simulated().all(|kind| kind != Kind::Fifo));
         assert_eq!(simulated().count(), Kind::ALL.len() - 1);
-    }
-
-    #[test]
-    fn names_of_rows_are_names_of_files() {
-        for good in [
-            "eevdf",
-            "scx_sfs",
-            "sfs-no-hybrid",
-            "scx_sfs+a.B_1-",
-            "eevdf(slice=3ms;preempt=none)",
-            "scx_sfs(kernel=7.2+deb14)+x",
-        ] {
-            assert!(is_row(good), "{good}");
-        }
-        for bad in [
-            "", "+", "+x", "a+", "../x", "a/b", "A", "a b", "a+b+c", "a+b/c", "(a=b)", "a(b/c)",
-            "a(b)+",
-        ] {
-            assert!(!is_row(bad), "{bad}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The settings of `bench`.
 
-use faas_baselines::name::Named;
+use faas_baselines::name::{parts, Named};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -100,12 +100,12 @@ impl Row {
 
     /// The scheduler with its settings, without the label.
     pub fn given(&self) -> &str {
-        self.parts().0
+        parts(&self.name).0
     }
 
     /// The label, if it has one.
     pub fn label(&self) -> Option<&str> {
-        self.parts().1
+        parts(&self.name).1
     }
 
     /// The scheduler, without settings and label.
@@ -120,18 +120,6 @@ impl Row {
     /// One sentence if its settings cannot be read.
     pub fn kernel(&self) -> Result<Option<String>, String> {
         Ok(Named::parse(self.given())?.kernel().map(str::to_string))
-    }
-
-    /// What is before and behind the `+` of the label. In parentheses it is none.
-    fn parts(&self) -> (&str, Option<&str>) {
-        let settings_end = self.name.rfind(')').unwrap_or(0);
-        match self.name[settings_end..].find('+') {
-            Some(plus) => {
-                let plus = settings_end + plus;
-                (&self.name[..plus], Some(&self.name[plus + 1..]))
-            }
-            None => (&self.name, None),
-        }
     }
 
     /// Its options, or an empty string.

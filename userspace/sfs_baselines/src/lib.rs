@@ -1,23 +1,26 @@
-//! `sfs_lab baselines`: what a sceptic compares scx_sfs with, on the same traces, and the page
-//! that has the table.
+//! What a sceptic compares scx_sfs with, on the same traces, and the page that has the table.
 //!
-//! The results are those of [`crate::bench`], in `out/baselines`: one folder for each
+//! The results are those of [`sfs_lab::bench`], in `out/baselines`: one folder for each
 //! [`Case`], in it one for each seed. The important rows are measured with all seeds, the
 //! others with the first.
 
+#![forbid(unsafe_code)]
+
 mod page;
 
-use crate::bench::args::VmArgs;
-use crate::bench::series::{self, Seeds, Series};
-use crate::bench::settings::{Size, Source, Workload};
-use crate::bench::{rows, Outcome, Row, Settings, TROUBLED};
 use anyhow::Result;
-use clap::Args;
-use sfs_jobs::failure::refuse;
+use clap::Parser;
+use sfs_jobs::failure::{conclude, refuse};
+use sfs_jobs::options::parse;
 use sfs_jobs::progress::Progress;
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
+use sfs_lab::bench::args::VmArgs;
+use sfs_lab::bench::series::{self, Seeds, Series};
+use sfs_lab::bench::settings::{Size, Source, Workload};
+use sfs_lab::bench::{rows, Outcome, Row, Settings, TROUBLED};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// The folder of the results.
 const OUT: &str = "out/baselines";
@@ -121,13 +124,14 @@ const BASELINES: [Baseline; 29] = [
     ),
 ];
 
-/// The command line of `baselines`.
-#[derive(Debug, Args)]
+/// Compares scx_sfs with what a sceptic asks for, and writes docs/baselines.md: `make baselines`
+#[derive(Debug, Parser)]
 #[command(
+    version,
     after_help = "Peers that `make peers` has not built are left out. An interrupted run goes on with the same command.\n\
         Exit status: as of `bench`."
 )]
-pub struct BaselinesArgs {
+pub struct Cli {
     /// Only these rows, beside eevdf and scx_sfs (default: all)
     #[arg(value_name = "ROW")]
     rows: Vec<String>,
@@ -150,15 +154,20 @@ pub struct BaselinesArgs {
     vms: VmArgs,
 }
 
+/// The program: parses the command line, does what it says, and says what went wrong.
+pub fn main() -> ExitCode {
+    let args: Cli = parse();
+    conclude("baselines", run(&args))
+}
+
 /// Measures what is missing, and writes the page; returns the exit status.
-///
-/// # Errors
-/// As of [`series::run`], and if the page cannot be written.
-pub fn run(tree: &Tree, args: &BaselinesArgs, interrupt: &Interrupt) -> Result<u8> {
+fn run(args: &Cli) -> Result<u8> {
     if args.list {
         list();
         return Ok(0);
     }
+    let interrupt = &Interrupt::catch()?;
+    let tree = &Tree::find()?;
     let cases = chosen(&args.case)?;
     let progress = Progress::new("baselines");
     let mut status = 0;
@@ -244,7 +253,7 @@ fn is_there(tree: &Tree, one: &Baseline, progress: &Progress) -> bool {
     }
 }
 
-fn series(case: &Case, rows: Vec<Row>, seeds: u64, args: &BaselinesArgs) -> Result<Series> {
+fn series(case: &Case, rows: Vec<Row>, seeds: u64, args: &Cli) -> Result<Series> {
     let workload = Workload {
         name: "table1".to_string(),
         invocations: args.invocations.clone(),
@@ -279,6 +288,12 @@ fn folders(out: &Path) -> Vec<(&'static Case, PathBuf)> {
 mod tests {
     use super::*;
     use faas_baselines::name::Named;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
 
     #[test]
     fn each_row_is_a_row_of_its_own_and_can_be_read() {

@@ -14,7 +14,7 @@ use std::path::Path;
 pub(super) const PAGE: &str = "docs/baselines.md";
 
 /// The table follows this line of it.
-const MARK: &str = "<!-- What follows is written by sfs_lab baselines --publish. -->";
+const MARK: &str = "<!-- What follows is written by sfs_baselines --publish. -->";
 
 /// The sources of what is measured.
 const SOURCES: [&str; 3] = ["userspace", "scheds", "vm"];
