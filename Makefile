@@ -45,6 +45,7 @@ SETS_bench := vm
 SETS_paper := vm
 SETS_parity := vm
 SETS_league := vm
+SETS_baselines := vm
 SETS_platforms := vm platforms
 SETS_coverage := variants
 SETS_sanitize := variants
@@ -53,7 +54,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity league paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -115,6 +116,9 @@ parity: build ## programs that are not functions, under EEVDF and under scx_sfs:
 
 league: build ## many workloads under all schedulers, and where scx_sfs is not the best; QUICK=1 for a dozen, WORKLOADS="azure* ..." for some (docs/league.md; userspace/target/release/sfs_league --help)
 	@userspace/target/release/sfs_league $(WORKLOADS)
+
+baselines: build ## what a sceptic asks for: CFS, EEVDF's settings, daemons that renice, the original SFS: tables; ROWS="renice idle" for some (docs/baselines.md; userspace/target/release/sfs_baselines --help)
+	@userspace/target/release/sfs_baselines $(foreach row,$(ROWS),'$(row)')
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

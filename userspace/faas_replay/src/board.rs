@@ -80,7 +80,7 @@ impl Board {
             .context("cannot make shared memory for the replay")?;
         let board = Self::map(file.as_fd(), words)?;
         board.words[SLOTS].store(invocations.len() as u64, Relaxed);
-        board.set(POLICY, plan.policy.number() as u64);
+        board.set(POLICY, plan.policy.to_word());
         board.set(PIN, u64::from(plan.pin));
         board.set(PEER, plan.peer.unwrap_or(0) as u64);
         board.set(
@@ -163,7 +163,7 @@ impl Board {
 
     /// The policy of the children.
     pub fn policy(&self) -> Option<ChildPolicy> {
-        ChildPolicy::from_number(self.words[POLICY].load(Relaxed) as i32)
+        ChildPolicy::from_word(self.words[POLICY].load(Relaxed))
     }
 
     /// Number of CPUs that the children are restricted to, 0 for no restriction.

@@ -12,6 +12,7 @@
 //! These processes are the caller's program, started again: its `main` must
 //! begin with [`play_role`].
 
+pub mod attributes;
 pub mod board;
 pub mod cgroup;
 pub mod channel;

@@ -1,5 +1,6 @@
 //! Scheduling policies of the dispatcher and of its children.
 
+use crate::attributes::Attributes;
 use nix::errno::Errno;
 use nix::sched::CpuSet;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
@@ -29,24 +30,45 @@ pub enum ChildPolicy {
     Fifo,
     /// SCHED_RR with priority 1.
     RoundRobin,
+    /// SCHED_NORMAL with a slice of its own, in ns (EEVDF since Linux 6.12).
+    Sliced(u32),
 }
 
+/// Where [`ChildPolicy::to_word`] has the slice; the policy's number is below.
+const SLICE_BIT: u32 = 32;
+
 impl ChildPolicy {
-    const ALL: [Self; 4] = [Self::Normal, Self::Batch, Self::Fifo, Self::RoundRobin];
+    const FIXED: [Self; 4] = [Self::Normal, Self::Batch, Self::Fifo, Self::RoundRobin];
 
     /// The kernel's number of the policy.
     pub fn number(self) -> i32 {
         match self {
-            Self::Normal => libc::SCHED_OTHER,
+            Self::Normal | Self::Sliced(_) => libc::SCHED_OTHER,
             Self::Batch => libc::SCHED_BATCH,
             Self::Fifo => libc::SCHED_FIFO,
             Self::RoundRobin => libc::SCHED_RR,
         }
     }
 
-    /// The policy with this number, if it is one of these.
-    pub fn from_number(number: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
+    /// The policy in one word, for the board.
+    pub fn to_word(self) -> u64 {
+        let slice_ns = match self {
+            Self::Sliced(ns) => ns,
+            _ => 0,
+        };
+        u64::from(slice_ns) << SLICE_BIT | self.number() as u64
+    }
+
+    /// The policy of a word, if it is one of these.
+    pub fn from_word(word: u64) -> Option<Self> {
+        let slice_ns = (word >> SLICE_BIT) as u32;
+        let number = i32::try_from(word & u64::from(u32::MAX)).ok()?;
+        let fixed = Self::FIXED.into_iter().find(|one| one.number() == number)?;
+        match (fixed, slice_ns) {
+            (policy, 0) => Some(policy),
+            (Self::Normal, ns) => Some(Self::Sliced(ns)),
+            _ => None,
+        }
     }
 
     /// Gives the process `pid` this policy. New children have SCHED_NORMAL.
@@ -58,18 +80,20 @@ impl ChildPolicy {
             Self::Normal => Ok(()),
             Self::Batch => set(pid, self.number(), 0),
             Self::Fifo | Self::RoundRobin => set(pid, self.number(), 1),
+            Self::Sliced(ns) => Attributes::of(self.number()).slice(ns.into()).set(pid),
         }
     }
 }
 
 impl fmt::Display for ChildPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Normal => "SCHED_NORMAL",
-            Self::Batch => "SCHED_BATCH",
-            Self::Fifo => "SCHED_FIFO",
-            Self::RoundRobin => "SCHED_RR",
-        })
+        match self {
+            Self::Normal => f.write_str("SCHED_NORMAL"),
+            Self::Batch => f.write_str("SCHED_BATCH"),
+            Self::Fifo => f.write_str("SCHED_FIFO"),
+            Self::RoundRobin => f.write_str("SCHED_RR"),
+            Self::Sliced(ns) => write!(f, "SCHED_NORMAL with a slice of {ns} ns"),
+        }
     }
 }
 
@@ -143,10 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn policies_are_found_by_their_number() {
-        for policy in ChildPolicy::ALL {
-            assert_eq!(ChildPolicy::from_number(policy.number()), Some(policy));
+    fn policies_are_found_by_their_word() {
+        let sliced = [ChildPolicy::Sliced(1), ChildPolicy::Sliced(u32::MAX)];
+        for policy in ChildPolicy::FIXED.into_iter().chain(sliced) {
+            assert_eq!(ChildPolicy::from_word(policy.to_word()), Some(policy));
         }
-        assert_eq!(ChildPolicy::from_number(77), None);
+        let fifo_with_slice = ChildPolicy::Fifo.to_word() | 5 << SLICE_BIT;
+        for wrong in [77, fifo_with_slice, u64::MAX] {
+            assert_eq!(ChildPolicy::from_word(wrong), None, "{wrong:x}");
+        }
     }
 }

@@ -65,7 +65,7 @@ pub struct Style {
 impl Style {
     /// The look of `name` if no other row has it.
     pub fn of(name: &str) -> Self {
-        let base = name.split('+').next().unwrap_or(name);
+        let base = name.split(['+', '(']).next().unwrap_or(name);
         if let Some((_, colour, dash, mark)) = KNOWN.iter().find(|known| known.0 == base) {
             return Self {
                 colour: *colour,

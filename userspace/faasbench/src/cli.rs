@@ -104,7 +104,14 @@ struct RunArgs {
     /// The trace to replay
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
-    /// eevdf, fifo, rr, batch, or a sched_ext scheduler by name or path
+    /// eevdf, cfs, fifo, rr, batch, renice, idle, sfs-user, or a sched_ext
+    /// scheduler by name or path
+    ///
+    /// Settings may follow in parentheses, as "eevdf(slice=10ms;preempt=none)":
+    /// slice (base slice) and preempt (none, voluntary, full, lazy) of the
+    /// kernel for any scheduler, task-slice for eevdf, after (S) and poll for
+    /// renice, idle and sfs-user, steps for renice and idle. They are put back afterwards. See
+    /// docs/baselines.md.
     #[arg(long, value_name = "NAME")]
     scheduler: String,
     /// Arguments of the sched_ext scheduler, separated by spaces

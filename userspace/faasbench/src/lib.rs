@@ -1,5 +1,5 @@
 //! The benchmark's command line ([`cli`]), and runs of a scheduler under a
-//! workload. [`run`] sets a scheduler up ([`scheduler`]), replays a trace
+//! workload. [`run`] sets a scheduler up ([`scheduler`], [`session`]), replays a trace
 //! ([`faas_replay`]) or sends it to a platform ([`drive`]), watches for wasted
 //! CPUs ([`waste`]), and writes a [`result`](faas_data::result) and a
 //! [`summary`](faas_data::summary).
@@ -11,4 +11,5 @@ pub mod cli;
 pub mod drive;
 pub mod run;
 pub mod scheduler;
+pub mod session;
 pub mod waste;

@@ -10,6 +10,9 @@ fn main() -> ExitCode {
     if let Some(code) = faas_replay::play_role(std::env::args_os().skip(1)) {
         return code;
     }
+    if let Some(code) = faas_baselines::play_role(std::env::args_os().skip(1)) {
+        return code;
+    }
     match Cli::parse().execute() {
         Ok(code) => code,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! The `run` command: sets the scheduler up, replays, writes the result.
 
-use crate::scheduler::{kernel_release, open_log, Scheduler, Session};
+use crate::scheduler::{kernel_release, open_log, Kind, Scheduler};
+use crate::session::Session;
 use crate::waste::{Wasted, Watch};
 use anyhow::{bail, Context, Result};
 use faas_data::kind::Defaults;
@@ -57,9 +58,9 @@ impl Outputs {
         let cannot = || format!("cannot create the folder {}", run.out.display());
         std::fs::create_dir_all(&run.out).with_context(cannot)?;
         let path = |suffix| run.out.join(format!("{}.{suffix}", run.name));
-        let log = match run.scheduler {
-            Scheduler::Kernel(_) => None,
-            Scheduler::Ext { .. } => Some(open_log(&path("log"))?),
+        let log = match run.scheduler.has_log() {
+            false => None,
+            true => Some(open_log(&path("log"))?),
         };
         let outputs = Self {
             csv: Output::create(&path("csv"))?,
@@ -99,15 +100,24 @@ impl Run {
         let trace = Trace::read(&self.trace)?;
         self.check()?;
         let pin = pin(self.cpus)?;
-        self.carry_out(&trace, || self.measure(&trace, pin))
+        self.carry_out(&trace, pin, || self.measure(&trace, pin))
     }
 
     /// Checks that the machine is ready.
     ///
     /// # Errors
-    /// If the scheduler cannot be loaded or real-time priority is not permitted.
+    /// If the scheduler cannot be loaded or real-time priority is not permitted,
+    /// or if the scheduler cannot see such invocations.
     pub(crate) fn check(&self) -> Result<()> {
         self.scheduler.check_machine()?;
+        let is_process = self.sandboxes == Some(Sandboxes::Process);
+        if !is_process && self.scheduler.daemon(self.cpus, 0).is_some() {
+            bail!(
+                "the daemon of {} sees an invocation as a new process of the replay: \
+                 want `faasbench run --sandbox process`",
+                self.name
+            );
+        }
         if !realtime::permitted() {
             bail!("{}", realtime::HOW_TO_PERMIT);
         }
@@ -115,14 +125,16 @@ impl Run {
     }
 
     /// Sets the scheduler up, calls `measure` if it has loaded, stops it and
-    /// writes the files.
+    /// writes the files. A daemon is restricted to `pin` CPUs, 0 for all.
     pub(crate) fn carry_out(
         &self,
         trace: &Trace,
+        pin: u32,
         measure: impl FnOnce() -> Result<Measured>,
     ) -> Result<Summary> {
         let mut outputs = Outputs::open(self, trace)?;
-        let mut session = self.scheduler.start(outputs.log.take())?;
+        let daemon = self.scheduler.daemon(self.cpus, pin);
+        let mut session = self.scheduler.start(daemon.as_ref(), outputs.log.take())?;
         let (measured, wasted): (Measured, Option<Wasted>) = if session.is_loaded() {
             let watch = Watch::begin(trace, self.cpus);
             let measured = measure()?;
@@ -130,8 +142,13 @@ impl Run {
         } else {
             (Measured::default(), None)
         };
+        // While they are in force.
+        let task_slice_ns = self.scheduler.settings.task_slice_ns;
+        let settings = faas_baselines::machine::read(&kernel_release(), task_slice_ns);
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
+        summary.kernel_settings = Some(settings);
+        summary.daemon = session.daemon.take();
         summary.slice = self.slice(&measured);
         summary.wasted_ms = wasted.map(|wasted| wasted.wasted_ms);
         summary.longest_wasted_ms = wasted.map(|wasted| wasted.longest_wasted_ms);
@@ -157,7 +174,7 @@ impl Run {
     /// S and the mode over time, from the scheduler's log; unreadable lines are
     /// ignored.
     fn slice(&self, measured: &Measured) -> Option<SliceLog> {
-        if matches!(self.scheduler, Scheduler::Kernel(_)) || measured.records.is_empty() {
+        if matches!(self.scheduler.kind, Kind::Kernel(_)) || measured.records.is_empty() {
             return None;
         }
         let log = std::fs::read(self.out.join(format!("{}.log", self.name))).ok()?;

@@ -28,6 +28,7 @@
 
 pub mod groups;
 pub mod json;
+pub mod machine;
 pub mod series;
 pub mod slice;
 
@@ -36,6 +37,7 @@ use crate::result::Record;
 use crate::stats::{self, mean, nearest_rank, ratio, Ms, Stats};
 use crate::trace::{offered_load, Invocation, Trace};
 use groups::{Function, Group, Jitter, Rte};
+use machine::{Daemon, KernelSettings};
 use serde::{Deserialize, Serialize};
 use series::{ByService, OverTime};
 use slice::SliceLog;
@@ -66,6 +68,12 @@ pub struct Summary {
     pub scheduler: SchedulerInfo,
     /// The kernel's release.
     pub kernel: String,
+    /// The kernel's tick, preemption mode and slices, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_settings: Option<KernelSettings>,
+    /// The daemon that steered the invocations, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<Daemon>,
     /// How the machine's CPUs are implemented: `native`, `kvm`, `tcg`, `icount`
     /// or [`SIMULATED`].
     pub accel: String,
@@ -322,6 +330,8 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
         },
         scheduler: setting.scheduler.clone(),
         kernel: setting.kernel.clone(),
+        kernel_settings: None,
+        daemon: None,
         accel: setting.accel.clone(),
         sandbox: setting.sandbox.clone(),
         makespan_ms: makespan(invocations, &ok),

@@ -64,7 +64,8 @@ impl Drive {
             );
         }
         warm::up(&places, self.warm_up, self.ready)?;
-        self.run.carry_out(&trace, || self.measure(&trace, &places))
+        self.run
+            .carry_out(&trace, 0, || self.measure(&trace, &places))
     }
 
     fn measure(&self, trace: &Trace, places: &Places) -> Result<Measured> {

@@ -31,8 +31,13 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
     place.succeed(again);
     let summary = |name| {
         let mut value: serde_json::Value = serde_json::from_str(&place.read(name)).unwrap();
-        // Only a run knows how late its dispatcher was, and what served it.
-        for known in ["arrival_lag_ms", "arrival_lag", "sandbox"] {
+        // Only a run knows how late its dispatcher was, what served it, and the kernel's settings.
+        for known in [
+            "arrival_lag_ms",
+            "arrival_lag",
+            "sandbox",
+            "kernel_settings",
+        ] {
             value.as_object_mut().unwrap().remove(known);
         }
         value

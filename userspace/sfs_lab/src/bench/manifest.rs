@@ -6,11 +6,11 @@
 use super::rows::{files, Server};
 use super::settings::{Row, Settings};
 use anyhow::{Context, Result};
-use sfs_jobs::failure::Failure;
+use sfs_jobs::failure::{refuse, Failure};
 use sfs_jobs::job;
 use sfs_jobs::tree::Tree;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The files that the VM of live rows is made from.
@@ -26,17 +26,56 @@ pub fn common(tree: &Tree, trace: &Path, cpus: u32) -> Result<String> {
     Ok(format!("trace {name} {sum}\ncpus {cpus}\n"))
 }
 
-/// The kernel, the machine and the benchmark: the same for all live rows, so they are
-/// looked at once. Fetches what is missing of them.
+/// The machines of the live rows: one for each kernel.
+#[derive(Debug, Default)]
+pub struct Machines(BTreeMap<Option<String>, String>);
+
+impl Machines {
+    /// Looks at each once, and fetches what is missing of them. `servers` says what serves
+    /// each row.
+    ///
+    /// # Errors
+    /// If something cannot be fetched or read.
+    pub fn find(tree: &Tree, settings: &Settings, servers: &[Server]) -> Result<Self> {
+        let mut machines = BTreeMap::new();
+        for (row, server) in settings.rows.iter().zip(servers) {
+            let kernel = kernel(settings, row)?;
+            if !server.is_simulated() && !machines.contains_key(&kernel) {
+                let machine = machine(tree, settings, kernel.as_deref())?;
+                machines.insert(kernel, machine);
+            }
+        }
+        Ok(Self(machines))
+    }
+
+    /// The part of the manifest for the machine of a row; empty for a simulated one.
+    ///
+    /// # Errors
+    /// As of [`kernel`].
+    pub fn of(&self, settings: &Settings, row: &Row) -> Result<&str> {
+        let machine = self.0.get(&kernel(settings, row)?);
+        Ok(machine.map_or("", String::as_str))
+    }
+}
+
+/// The kernel that a row's VM boots: its own, or that of all; `None` for the default.
 ///
 /// # Errors
-/// If something cannot be fetched or read.
-pub fn machine(tree: &Tree, settings: &Settings) -> Result<String> {
+/// One sentence if the row's settings cannot be read.
+pub fn kernel(settings: &Settings, row: &Row) -> Result<Option<String>> {
+    match row.kernel() {
+        Ok(own) => Ok(own.or_else(|| settings.kernel.clone())),
+        Err(error) => refuse!("{error}"),
+    }
+}
+
+/// The kernel, the machine and the benchmark of live rows.
+fn machine(tree: &Tree, settings: &Settings, kernel: Option<&str>) -> Result<String> {
     let faasbench = tree.program("faasbench");
     let waste = tree.program("sfs_waste");
     Ok(format!(
         "kernel {}\naccel {}\nsandbox {} {}\nbenchmark {}\nmachine {}\n",
-        digest(tree, [image(tree, settings.kernel.as_deref())?])?,
+        digest(tree, [image(tree, kernel)?])?,
         settings.accel.name(),
         settings.sandbox.name(),
         settings.sandbox_args,
@@ -82,7 +121,7 @@ fn succeeded(name: &str, status: std::io::Result<std::process::ExitStatus>) -> R
     Ok(())
 }
 
-/// The part that belongs to one row. `machine` is what [`machine`]
+/// The part that belongs to one row. `machine` is what [`Machines::of`]
 /// returned.
 ///
 /// # Errors

@@ -18,6 +18,7 @@ pub use settings::{Row, Settings, Source, Workload};
 
 use anyhow::Result;
 use folder::Folder;
+use manifest::Machines;
 use rows::Server;
 use runner::Runner;
 use settings::Size;
@@ -90,10 +91,7 @@ pub fn measure(
     // Ctrl-C ends faasbench as well, which is no error of its own.
     interrupt.check()?;
     let trace = trace?;
-    let machine = match servers.iter().all(Server::is_simulated) {
-        true => String::new(),
-        false => manifest::machine(tree, settings)?,
-    };
+    let machines = Machines::find(tree, settings, &servers)?;
     let common = manifest::common(tree, &trace, settings.cpus)?;
     if let Some(changed) = folder.keep_common(&common, settings.fresh)? {
         let out = folder.out().display();
@@ -101,7 +99,7 @@ pub fn measure(
             "{out} has results of other settings ({changed}): starting afresh"
         ));
     }
-    let mut runner = Runner::new(tree, settings, &trace, &machine, &folder, progress);
+    let mut runner = Runner::new(tree, settings, &trace, &machines, &folder, progress);
     runner.run(&servers, interrupt)?;
     let troubles = runner.into_troubles();
     Ok((folder, troubles))

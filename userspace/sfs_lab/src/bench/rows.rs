@@ -3,15 +3,18 @@
 use super::settings::{variable, Row};
 use crate::peers;
 use anyhow::Result;
+use faas_baselines::name::{is_row, Base, Named};
 use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::{in_path, Tree};
 use sfs_sim::policy::Kind;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Policies of the kernel's own. `fifo` is its real-time policy here, not the simulated
-/// one.
-const KERNEL: [&str; 4] = ["eevdf", "fifo", "rr", "batch"];
+/// Whether `name` is the kernel's own scheduling, steered by a daemon or not. `fifo` is its
+/// real-time policy here, not the simulated one.
+fn is_kernels(name: &str) -> bool {
+    Base::find(name).is_some()
+}
 
 /// What serves the invocations of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl Server {
 /// The simulated policies that can be rows.
 fn simulated() -> impl Iterator<Item = Kind> {
     let all = Kind::ALL.into_iter();
-    all.filter(|kind| !KERNEL.contains(&kind.name()))
+    all.filter(|kind| !is_kernels(kind.name()))
 }
 
 /// `a, b and c`.
@@ -51,7 +54,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 pub fn known() -> String {
     format!(
         "{}, scx_NAME, and simulated {}",
-        KERNEL.join(", "),
+        Base::ALL.map(Base::name).join(", "),
         listed(simulated().map(Kind::name))
     )
 }
@@ -97,15 +100,21 @@ fn server(tree: &Tree, row: &Row) -> Result<Server> {
     if !is_row(name) {
         refuse!("'{name}' in SCHEDULERS is no row; want a scheduler, or one with a label as scx_sfs+short");
     }
+    if let Err(error) = Named::parse(row.given()) {
+        refuse!("{error}");
+    }
     let kind = simulated().find(|kind| kind.name() == scheduler);
-    let is_kernel = KERNEL.contains(&scheduler);
+    let is_kernel = is_kernels(scheduler);
     if kind.is_some() {
+        if row.given() != scheduler {
+            refuse!("{scheduler} is simulated and has no settings of a kernel, as {name} names");
+        }
         let sim = tree.program("sfs_sim");
         if !tree.is_program(&sim) {
             refuse!("{} is not built; run make first", sim.display());
         }
     } else if is_kernel {
-        if name.contains('+') || !row.args().is_empty() {
+        if row.label().is_some() || !row.args().is_empty() {
             let args = variable("ARGS", name);
             refuse!(
                 "{scheduler} is part of the kernel and takes no options: no label and no {args}"
@@ -126,21 +135,9 @@ fn server(tree: &Tree, row: &Row) -> Result<Server> {
     })
 }
 
-/// Whether `name` is a scheduler's name, perhaps with `+` and a label. It becomes the name
-/// of files.
-fn is_row(name: &str) -> bool {
-    let (scheduler, label) = name.split_once('+').unwrap_or((name, "-"));
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-    let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !scheduler.is_empty()
-        && !label.is_empty()
-        && scheduler.chars().all(plain)
-        && label.chars().all(fine)
-}
-
 /// A row with a label that nothing sets apart would be the same row twice.
 fn check_label(row: &Row) -> Result<()> {
-    if row.name.contains('+') && row.args.is_none() && row.program.is_none() {
+    if row.label().is_some() && row.args.is_none() && row.program.is_none() {
         let (args, program) = (variable("ARGS", &row.name), variable("PROGRAM", &row.name));
         refuse!(
             "row {} has nothing of its own; set its options with {args}=\"...\", or its program with {program}=FILE",
@@ -206,22 +203,11 @@ mod tests {
     #[test]
     fn simulated_rows_are_those_of_the_simulation_but_for_the_kernels_names() {
         let text = known();
-        assert!(text.starts_with("eevdf, fifo, rr, batch, scx_NAME, and simulated ideal, srtf, "));
+        assert!(text.starts_with("eevdf, fifo, rr, batch, cfs, renice, idle, sfs-user, scx_NAME, "));
+        assert!(text.contains(" and simulated ideal, srtf, "), "{text}");
         assert!(text.ends_with(", mean and mlfq"), "{text}");
         assert!(simulated().all(|kind| kind != Kind::Fifo));
         assert_eq!(simulated().count(), Kind::ALL.len() - 1);
-    }
-
-    #[test]
-    fn names_of_rows_are_names_of_files() {
-        for good in ["eevdf", "scx_sfs", "sfs-no-hybrid", "scx_sfs+a.B_1-"] {
-            assert!(is_row(good), "{good}");
-        }
-        for bad in [
-            "", "+", "+x", "a+", "../x", "a/b", "A", "a b", "a+b+c", "a+b/c",
-        ] {
-            assert!(!is_row(bad), "{bad}");
-        }
     }
 
     #[test]

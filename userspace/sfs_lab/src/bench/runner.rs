@@ -4,7 +4,7 @@
 //! it ends.
 
 use super::folder::{is_same, Folder, LEFT};
-use super::manifest;
+use super::manifest::{self, Machines};
 use super::rows::{files, Server};
 use super::settings::{Row, Settings};
 use super::succeed;
@@ -41,8 +41,7 @@ pub struct Runner<'a> {
     settings: &'a Settings,
     /// From the repository's root.
     trace: &'a Path,
-    /// The part of the manifest that all live rows share, see [`manifest::machine`].
-    machine: &'a str,
+    machines: &'a Machines,
     folder: &'a Folder,
     progress: &'a Progress,
     running: Vec<Running<'a>>,
@@ -58,7 +57,7 @@ impl<'a> Runner<'a> {
         tree: &'a Tree,
         settings: &'a Settings,
         trace: &'a Path,
-        machine: &'a str,
+        machines: &'a Machines,
         folder: &'a Folder,
         progress: &'a Progress,
     ) -> Self {
@@ -66,7 +65,7 @@ impl<'a> Runner<'a> {
             tree,
             settings,
             trace,
-            machine,
+            machines,
             folder,
             progress,
             running: Vec::new(),
@@ -131,7 +130,7 @@ impl<'a> Runner<'a> {
         let Some(old) = self.folder.manifest(&row.name)? else {
             return Ok(false);
         };
-        let new = manifest::row(self.tree, row, server, self.machine)?;
+        let new = self.manifest(row, server)?;
         if is_same(&old, &new) {
             return Ok(true);
         }
@@ -153,8 +152,13 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    fn manifest(&self, row: &Row, server: &Server) -> Result<String> {
+        let machine = self.machines.of(self.settings, row)?;
+        manifest::row(self.tree, row, server, machine)
+    }
+
     fn begin(&self, row: &Row, server: &Server) -> Result<()> {
-        let manifest = manifest::row(self.tree, row, server, self.machine)?;
+        let manifest = self.manifest(row, server)?;
         self.folder.begin(&row.name, &manifest)
     }
 
@@ -236,7 +240,7 @@ impl<'a> Runner<'a> {
     /// Boots a VM for a row; its results go to a folder of their own.
     fn boot(&mut self, row: &'a Row, server: &Server) -> Result<()> {
         self.begin(row, server)?;
-        let job = self.start(row, &mut self.vm(row, server))?;
+        let job = self.start(row, &mut self.vm(row, server)?)?;
         self.running.push(Running {
             row,
             job,
@@ -252,21 +256,17 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn vm(&self, row: &Row, server: &Server) -> Command {
+    fn vm(&self, row: &Row, server: &Server) -> Result<Command> {
         let settings = self.settings;
         let (accel, cpus) = (settings.accel.name(), settings.cpus.to_string());
         let run = self.folder.run(&row.name);
+        let kernel = manifest::kernel(settings, row)?;
         let mut command = job::call_tied(self.tree, "vm/run");
         command
             .args(["--accel", accel, "--cpus", &cpus, "--quiet"])
             .args(["--timeout", &settings.timeout_s.to_string(), "--console"])
             .arg(run.join(format!("{}.console", row.name)))
-            .args(
-                settings
-                    .kernel
-                    .iter()
-                    .flat_map(|kernel| ["--kernel", kernel]),
-            );
+            .args(kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
         if let Server::Program(path) = server {
             command.args([
                 "--in",
@@ -287,7 +287,7 @@ impl<'a> Runner<'a> {
             ])
             .args(["--out", &format!("/out:{}", run.display()), "--"]);
         self.add_replay(&mut command, row);
-        command
+        Ok(command)
     }
 
     fn guest_trace(&self) -> String {
@@ -300,7 +300,7 @@ impl<'a> Runner<'a> {
         let settings = self.settings;
         command
             .args(["faasbench", "run", "--trace", &self.guest_trace()])
-            .args(["--scheduler", row.scheduler(), "--name", &row.name])
+            .args(["--scheduler", row.given(), "--name", &row.name])
             .args(["--cpus", &settings.cpus.to_string(), "--out", "/out"])
             .args(["--sandbox", settings.sandbox.name()])
             .args(settings.sandbox_args.split_whitespace());

@@ -1,5 +1,6 @@
 //! The settings of `bench`.
 
+use faas_baselines::name::{parts, Named};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -97,9 +98,28 @@ impl Row {
         }
     }
 
-    /// The scheduler, without the label.
+    /// The scheduler with its settings, without the label.
+    pub fn given(&self) -> &str {
+        parts(&self.name).0
+    }
+
+    /// The label, if it has one.
+    pub fn label(&self) -> Option<&str> {
+        parts(&self.name).1
+    }
+
+    /// The scheduler, without settings and label.
     pub fn scheduler(&self) -> &str {
-        self.name.split('+').next().unwrap_or_default()
+        let given = self.given();
+        given.split('(').next().unwrap_or(given)
+    }
+
+    /// The kernel that its VM boots, if the row says so.
+    ///
+    /// # Errors
+    /// One sentence if its settings cannot be read.
+    pub fn kernel(&self) -> Result<Option<String>, String> {
+        Ok(Named::parse(self.given())?.kernel().map(str::to_string))
     }
 
     /// Its options, or an empty string.

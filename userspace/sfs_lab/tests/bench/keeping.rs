@@ -157,3 +157,21 @@ fn files_are_brought_and_what_is_learned_is_kept() {
     bench().says("its files changed");
     assert_eq!(tree.booted(), "scx_sfs+learned");
 }
+
+#[test]
+fn a_row_can_have_a_kernel_of_its_own() {
+    let tree = tree!();
+    let rows = "eevdf eevdf(slice=3ms) cfs fifo(kernel=7.2+deb14)";
+    tree.bench(rows, &[]).ended(0);
+    let want =
+        "eevdf default\neevdf(slice=3ms) default\ncfs 6.1\nfifo(kernel=7.2+deb14) 7.2+deb14\n";
+    assert_eq!(tree.read("kernels"), want);
+    std::fs::remove_file(tree.at("kernels")).unwrap();
+    // That of all others does not change these.
+    tree.write("image", "another");
+    tree.bench(rows, &[("KERNEL", "image")]).ended(0);
+    assert_eq!(
+        tree.read("kernels"),
+        "eevdf image\neevdf(slice=3ms) image\n"
+    );
+}

@@ -6,7 +6,18 @@ use crate::tree::tree;
 fn what_is_no_row() {
     let tree = tree!();
     for (rows, text) in [
-        ("eevdf cfs", "unknown scheduler 'cfs'"),
+        ("eevdf cfq", "unknown scheduler 'cfq'"),
+        (
+            "eevdf(slice=3)",
+            "slice is '3'; want a time from 100us to 1000ms",
+        ),
+        ("eevdf(slice=3ms", "'eevdf(slice=3ms' is no row"),
+        ("scx_sfs(after=3ms)", "after is no setting of scx_sfs"),
+        (
+            "ideal(preempt=none)",
+            "ideal is simulated and has no settings",
+        ),
+        ("eevdf(slice=3ms)+x", "takes no options"),
         ("eevdf eevdf", "eevdf stands in SCHEDULERS twice"),
         ("scx_nowhere", "found no program scx_nowhere"),
         (

@@ -77,6 +77,8 @@ pub fn run(call: &Call) -> i32 {
     call.values("--in").for_each(|file| note("brought", file));
     note("calls", &call.command.join(" "));
     let row = Row::new(call);
+    let kernel = call.values("--kernel").next().unwrap_or("default");
+    note("kernels", &format!("{} {kernel}", row.name));
     let is = |what| row.name.contains(what);
     if is("lost") {
         eprintln!("run: the guest panicked");
