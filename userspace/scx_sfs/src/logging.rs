@@ -14,11 +14,12 @@ use tracing_subscriber::prelude::*;
 use crate::terminal;
 
 /// The crates whose messages an operator must know; docs/runbook.md has them.
-pub const CRATES: [&str; 6] = [
+pub const CRATES: [&str; 7] = [
     "scx_sfs",
     "sfs_bpf",
     "sfs_cgroups",
     "sfs_listener",
+    "sfs_metrics",
     "sfs_state",
     "sfs_statistics",
 ];

@@ -345,6 +345,8 @@ mod tests {
         let one = sfs_completion {
             function,
             service_ns,
+            turnaround_ns: 0,
+            queued_ns: 0,
             killed: 0,
             counted: 1,
         };

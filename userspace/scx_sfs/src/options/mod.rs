@@ -34,6 +34,7 @@ pub use sfs_bpf::kernel::Policy;
 use sfs_bpf::shards::Shards;
 use sfs_cgroups::SandboxPattern;
 use sfs_listener::HintOptions;
+use sfs_metrics::MetricsOptions;
 use sfs_statistics::MAX_FUNCTIONS;
 use values::{parse_ageing, parse_interval, parse_overload_factor};
 
@@ -265,6 +266,10 @@ pub struct Options {
     /// Hints from the platform.
     #[command(flatten)]
     pub hints: HintOptions,
+
+    /// Metrics for Prometheus.
+    #[command(flatten)]
+    pub metrics: MetricsOptions,
 
     /// Options of libbpf.
     #[command(flatten, next_help_heading = "Libbpf Options")]
