@@ -325,7 +325,7 @@ fn by_function(functions: &[FunctionTimes], other: &Times) -> Vec<Family> {
         ),
         family(
             "function_learned_service_seconds",
-            "Learned service time of a function, by quantile",
+            "Learned service time of a function, by percentile",
             Kind::Gauge,
             learned.clone().flat_map(quantiles).collect(),
         ),
@@ -353,16 +353,16 @@ fn sample(function: &str, value: Value) -> Sample {
 
 fn quantiles((function, report): (&str, &FunctionReport)) -> impl Iterator<Item = Sample> {
     let all = [
-        ("0.5", report.p50_ms),
-        ("0.9", report.p90_ms),
-        ("0.99", report.p99_ms),
+        ("50", report.p50_ms),
+        ("90", report.p90_ms),
+        ("99", report.p99_ms),
     ];
     let function = function.to_owned();
-    all.into_iter().filter_map(move |(quantile, ms)| {
+    all.into_iter().filter_map(move |(percentile, ms)| {
         Some(Sample {
             labels: vec![
                 ("function", function.clone()),
-                ("quantile", quantile.to_owned()),
+                ("percentile", percentile.to_owned()),
             ],
             value: Value::Number(ms? / 1e3),
         })
