@@ -100,6 +100,7 @@ impl Learning {
         self.given_up = true;
         self.round = None;
         warn!(
+            policy = "sfs",
             "{error:#}: functions are no longer ranked, but scheduled as with --policy sfs \
              until the next start"
         );

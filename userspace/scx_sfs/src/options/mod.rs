@@ -34,6 +34,7 @@ pub use sfs_bpf::kernel::Policy;
 use sfs_bpf::shards::Shards;
 use sfs_cgroups::SandboxPattern;
 use sfs_listener::HintOptions;
+use sfs_log::Form as LogForm;
 use sfs_metrics::MetricsOptions;
 use sfs_statistics::MAX_FUNCTIONS;
 use values::{parse_ageing, parse_interval, parse_overload_factor};
@@ -238,6 +239,11 @@ pub struct Options {
     /// monotonic clock, for programs to read.
     #[arg(long, env = "SCX_SFS_LOG_SLICE")]
     pub log_slice: bool,
+
+    /// Form of the log. auto: the journal's, with fields, if standard error is
+    /// systemd's journal, else text.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "auto")]
+    pub log_format: LogForm,
 
     /// Make the kernel half log each demotion and mode switch to
     /// /sys/kernel/tracing/trace_pipe.
