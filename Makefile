@@ -37,6 +37,7 @@ SETS_test-unit := test variants
 SETS_test-vm := vm
 SETS_test-fresh := fresh
 SETS_test-service := vm fresh
+SETS_test-metrics := vm
 SETS_test-full := test variants vm stress fresh
 SETS_matrix := vm
 SETS_overhead := vm
@@ -54,7 +55,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +90,10 @@ test-fresh: build ## the README's commands on bare Debian machines; ON="12" or "
 
 test-service: build ## the service under a live systemd in a VM, minutes; PART="quick", "hotplug" or "stall" for some of it (userspace/target/release/sfs_service test --help)
 	@userspace/target/release/sfs_service test $(PART)
+
+test-metrics: setup ## the metrics, alerts and dashboard in Debian's Prometheus, which it fetches (docs/monitoring.md)
+	@vm/fetch-prometheus >/dev/null
+	scripts/cargo-test --release --locked -p sfs_metrics
 
 test-full: build ## all tests there are: units, kernels, machines, search, stress, fresh machines; a day, in parts whose results are kept; PART="suite/6.18:64*" MINUTES=60 (userspace/target/release/sfs_lab full --help)
 	@$(LAB) full $(PART)

@@ -48,6 +48,8 @@ static bool is_same_invocation(const struct invocation *inv, u32 kind)
 static void cross_boundary(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
 			   u32 kind, u64 arrived_at)
 {
+	bool waited = tctx->woken_at && arrived_at == tctx->woken_at;
+
 	if (!(boundaries & kind))
 		return;
 	tctx->woken_at = 0;
@@ -58,6 +60,8 @@ static void cross_boundary(struct task_struct *p, struct task_ctx *tctx, struct 
 		return;
 	}
 	begin_invocation(p, tctx, inv, kind, arrived_at);
+	if (!waited)
+		tctx->queued_ns = 0; /* it waited for something else */
 	count_begun(kind);
 	count(SFS_ARRIVALS);
 	/* Processes from before load arrived earlier, one after the other. */
@@ -188,8 +192,10 @@ static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *
 		tctx->found_at_load = false;
 		restore_credit(inv);
 	}
-	if (!inv->open)
+	if (!inv->open) {
 		tctx->woken_at = now;
+		tctx->queued_ns = 0;
+	}
 	note_burst(inv, now);
 	if ((boundaries & SFS_BOUNDARY_IDLE) && inv->slept_at &&
 	    time_delta(now, inv->slept_at) >= idle_boundary_ns) {
@@ -201,12 +207,24 @@ static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *
 	return inv;
 }
 
+/* Boundaries that say nothing of the end of an invocation: it has ended at the last sleep before
+ * the next one begins. */
+#define ENDLESS (SFS_BOUNDARY_IDLE | SFS_BOUNDARY_RECEIVE | SFS_BOUNDARY_HINT)
+
 /* @p goes to sleep. */
 static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
 		       struct invocation *inv)
 {
-	if (((boundaries & SFS_BOUNDARY_IDLE) || awaits_sleep(inv)) && is_function(p, tctx))
-		inv->slept_at = clock_now();
+	bool endless = boundaries & ENDLESS, first = awaits_sleep(inv);
+	u64 now;
+
+	if ((!endless && !first) || !is_function(p, tctx))
+		return;
+	now = clock_now();
+	if (endless)
+		inv->quiet_at = now;
+	if (first || (boundaries & SFS_BOUNDARY_IDLE))
+		inv->slept_at = now;
 }
 
 /* ---------------------------------------------------- exec, accept, receive */
@@ -254,8 +272,10 @@ static void enter_accept(void)
 
 	if (!inv)
 		return;
-	if (inv->nr_threads <= 1)
+	if (inv->nr_threads <= 1) {
+		inv->quiet_at = clock_now();
 		end_invocation(p, tctx, inv);
+	}
 	grant_grace(inv);
 }
 

@@ -85,13 +85,16 @@ struct {
 /* Return true if a completion of tenant @id may be reported at @now (evidence.bpf.h). */
 bool may_report(u64 id, u64 now);
 
-/* Report an invocation's service time to the loader, which learns from it. */
-static void report_service(struct task_struct *p, const struct invocation *inv, u64 service_ns)
+/* Report the end of @inv to the loader, which learns from its service time. */
+static void report_service(struct task_struct *p, const struct task_ctx *tctx,
+			   const struct invocation *inv, u64 service_ns)
 {
 	struct sfs_completion completion = {
 		.function = inv->function,
 		.service_ns = service_ns,
 		.burst_ns = inv->burst_ns,
+		.turnaround_ns = inv->quiet_at ? time_delta(inv->quiet_at, inv->arrived_at) : 0,
+		.queued_ns = tctx->queued_ns,
 		.killed = (p->exit_code & 0x7f) != 0,
 		.counted = inv->counted,
 	};
@@ -114,7 +117,7 @@ static void publish_service(struct task_struct *p, const struct task_ctx *tctx,
 	struct sfs_function *f = bpf_map_lookup_elem(&functions, &function);
 
 	if (policy == SFS_POLICY_LEARNED && may_report(tenant(tctx), clock_now()))
-		report_service(p, inv, service_ns);
+		report_service(p, tctx, inv, service_ns);
 	if (!f) {
 		struct sfs_function fresh = {};
 

@@ -123,11 +123,13 @@ struct sfs_rank_table {
 
 /* The end of an invocation, for the loader to learn from. */
 struct sfs_completion {
-	u64 function;   /* identity */
-	u64 service_ns; /* CPU time used */
-	u64 burst_ns;   /* of it, before the first long sleep; 0: it had none */
-	u32 killed;     /* a signal ended it: it may have needed more */
-	u32 counted;    /* also counts for the estimate of unknown functions */
+	u64 function;      /* identity */
+	u64 service_ns;    /* CPU time used */
+	u64 burst_ns;      /* of it, before the first long sleep; 0: it had none */
+	u64 turnaround_ns; /* from arrival to its end; 0: not known */
+	u64 queued_ns;     /* of this, time that the task which ended it waited in queues */
+	u32 killed;        /* a signal ended it: it may have needed more */
+	u32 counted;       /* also counts for the estimate of unknown functions */
 };
 
 /* Hints applied by one call. */

@@ -109,6 +109,7 @@ static void begin_invocation(struct task_struct *p, struct task_ctx *tctx, struc
 	inv->born = often.sharing_clock;
 	inv->slept_at = 0;
 	inv->burst_ns = 0;
+	inv->quiet_at = 0;
 	inv->boundaries = kind;
 	inv->graced = 0;
 	inv->seq++;
@@ -142,6 +143,7 @@ static void leave_invocation(struct task_struct *p, const struct task_ctx *tctx,
 		return;
 	if (inv->state == INV_NONE)
 		return;
+	inv->quiet_at = clock_now();
 	end_invocation(p, tctx, inv); /* no thread is left to race with */
 	inv->state = INV_ENDED;
 }

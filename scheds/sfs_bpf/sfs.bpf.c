@@ -941,8 +941,9 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	if (!tctx)
 		return;
 
+	wait = tctx->queued_at ? time_delta(now, tctx->queued_at) : 0;
+	tctx->queued_ns += wait;
 	if ((tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED) && tctx->queued_at) {
-		wait = time_delta(now, tctx->queued_at);
 		count_filter_start(wait);
 		if (tctx->turn == TURN_FILTER)
 			check_overload(wait, now);

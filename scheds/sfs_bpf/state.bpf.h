@@ -212,6 +212,7 @@ struct invocation {
 	u64 born;       /* sharing clock at arrival */
 	u64 slept_at;   /* when a thread of the unit last went to sleep */
 	u64 burst_ns;   /* used_ns at its first long sleep, at least 1; 0: it had none yet */
+	u64 quiet_at;   /* its end, or the last sleep that may be its end; 0: not known */
 	u32 state;      /* enum invocation_state */
 	u32 open;       /* begun, and its end is not counted yet */
 	u32 boundaries; /* kinds seen for it (enum sfs_boundary) */
@@ -306,6 +307,7 @@ struct task_ctx {
 	u64 woken_at;               /* last wake-up after the previous invocation ended; 0: none */
 	u64 charged_ns;             /* se.sum_exec_runtime charged so far */
 	u64 queued_at;              /* time of queueing; 0: it does not have to wait */
+	u64 queued_ns;              /* waited in queues for its invocation (boundary.bpf.h) */
 	u64 waits_since;            /* first queued at, since it last ran; 0: it has not waited */
 	u64 starved_since;          /* first queued at, since it last had SERVED_NS; 0: the same */
 	u64 served_at_ns;           /* se.sum_exec_runtime at which it has had SERVED_NS */

@@ -7,7 +7,6 @@ pub mod control;
 pub mod generate;
 pub mod hint_command;
 pub mod learn;
-pub mod logging;
 pub mod options;
 pub mod predecessor;
 pub mod program;

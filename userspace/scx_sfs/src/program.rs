@@ -15,7 +15,7 @@ use crate::config::{file, keys, Configuration, Refusal, Request};
 use crate::control::Control;
 use crate::options::{Command, Options};
 use crate::signals::Signals;
-use crate::{generate, logging, predecessor, service, terminal};
+use crate::{generate, predecessor, service, terminal};
 use sfs_bpf::exit::{End, Failure, Status};
 use sfs_bpf::{boundary, preflight, version, NAME};
 use sfs_listener::HintListener;
@@ -26,7 +26,8 @@ use sfs_text::note;
 /// Executes the command line. Returns the exit code of the program.
 pub fn run() -> ExitCode {
     // Files may be asked to be left out with a warning, so logging comes first.
-    logging::init(logging::is_verbose(std::env::args_os()));
+    let is_coloured = terminal::paint_errors() == terminal::Paint::Coloured;
+    sfs_log::init(sfs_log::is_verbose(std::env::args_os()), is_coloured);
     let request = match Request::read(std::env::args_os(), Path::new(file::USUAL)) {
         Ok(request) => request,
         Err(Refusal::Options(error)) => error.exit(),
@@ -36,16 +37,19 @@ pub fn run() -> ExitCode {
         }
     };
     let result = match request {
-        Request::Schedule(configuration) => Signals::block()
-            .map_err(Failure::from)
-            .and_then(|signals| schedule(*configuration, &signals)),
+        Request::Schedule(configuration) => {
+            sfs_log::use_form(configuration.options().log_format);
+            Signals::block()
+                .map_err(Failure::from)
+                .and_then(|signals| schedule(*configuration, &signals))
+        }
         Request::Other(options) => execute(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure { status, error }) => {
             if let Some(error) = error {
-                note(&format!("{NAME}: {error:#}"));
+                sfs_log::last_words(NAME, &format!("{error:#}"));
             }
             ExitCode::from(status as u8)
         }
@@ -181,7 +185,7 @@ fn conclude(end: End, result: Result<()>, ejections: usize) -> Result<(), Failur
     let failure = |status, error| Err(Failure { status, error });
     if end.is_ejection() && ejections >= history::MOST_EJECTIONS {
         if let Err(why) = result {
-            note(&format!("{NAME}: {why:#}"));
+            sfs_log::last_words(NAME, &format!("{why:#}"));
         }
         error!(
             "the kernel has ejected scx_sfs {ejections} times within an hour: the service \

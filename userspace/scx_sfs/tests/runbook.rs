@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use scx_sfs::logging::CRATES;
+use sfs_log::CRATES;
 use sfs_statistics::Metrics;
 
 /// Macros whose text goes to the log, or to standard error at the end.
@@ -60,6 +60,19 @@ fn literal(code: &str) -> Option<String> {
     }
 }
 
+/// Returns the arguments of a macro from the message on.
+fn without_fields(mut code: &str) -> &str {
+    loop {
+        code = code.trim_start();
+        let name = code.trim_start_matches(|c: char| c.is_ascii_lowercase() || c == '_');
+        let is_field = name.len() < code.len() && name.starts_with([',', ' ']);
+        match name.split_once(',') {
+            Some((value, rest)) if is_field && !value.contains(['(', ';']) => code = rest,
+            _ => return code,
+        }
+    }
+}
+
 fn messages() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for name in CRATES {
@@ -69,7 +82,7 @@ fn messages() -> Vec<(PathBuf, String)> {
     for (path, code) in found {
         for name in MACROS {
             for (at, _) in code.match_indices(name) {
-                let text = literal(&code[at + name.len()..]);
+                let text = literal(without_fields(&code[at + name.len()..]));
                 messages.extend(text.map(|text| (path.clone(), text)));
             }
         }
@@ -82,6 +95,8 @@ fn literals_are_read_as_they_are_printed() {
     let code = "\n  \"a \\\"b\\\" {c:#} \\\n     d\", e)";
     assert_eq!(literal(code).unwrap(), "a \"b\" … d");
     assert_eq!(literal("{error}"), None);
+    let with_fields = without_fields("\n mode = \"a\", delay_ms,\n \"b\", c)");
+    assert_eq!(literal(with_fields).unwrap(), "b");
 }
 
 #[test]

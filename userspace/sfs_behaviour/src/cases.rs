@@ -4,7 +4,9 @@ use sfs_function_cases::{
     boundaries, credit, groups, hints, learned, overload, placement, policies, queues, sandboxes,
     shards, slice, tenants,
 };
-use sfs_loader_cases::{configuration, disk, faults, files, lifecycle, operator, restarts, texts};
+use sfs_loader_cases::{
+    configuration, disk, faults, files, lifecycle, metrics, operator, restarts, texts,
+};
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
 use sfs_testbed::case::Case;
 
@@ -12,6 +14,7 @@ use sfs_testbed::case::Case;
 pub fn all() -> impl Iterator<Item = &'static Case> {
     [
         operator::CASES,
+        metrics::CASES,
         configuration::CASES,
         lifecycle::CASES,
         texts::CASES,

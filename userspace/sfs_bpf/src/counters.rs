@@ -23,6 +23,11 @@ impl LastRead {
         }
         &self.per_cpu
     }
+
+    /// Returns the values that were read last.
+    pub fn last(&self) -> &[sfs_stats] {
+        &self.per_cpu
+    }
 }
 
 /// Checks that the kernel half schedules. It counts wake-ups, including the loader's. The

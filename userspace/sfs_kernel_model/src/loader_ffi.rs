@@ -89,6 +89,10 @@ pub struct Completion {
     pub service_ns: u64,
     /// Of it, before its first long sleep; 0: it had none.
     pub burst_ns: u64,
+    /// From arrival to its end, ns; 0: not known.
+    pub turnaround_ns: u64,
+    /// Of this, time in queues, ns.
+    pub queued_ns: u64,
     /// 1: it was killed.
     pub killed: u32,
     /// 1: it counts for the estimate of unknown functions as well.

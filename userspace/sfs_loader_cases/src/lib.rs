@@ -6,6 +6,7 @@ pub mod disk;
 pub mod faults;
 pub mod files;
 pub mod lifecycle;
+pub mod metrics;
 pub mod operator;
 pub mod restarts;
 pub mod texts;

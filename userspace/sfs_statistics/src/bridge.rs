@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::mpsc::{channel, sync_channel, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{channel, sync_channel, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -35,21 +36,41 @@ pub struct Desk {
 
 /// A reader's end of it.
 #[derive(Clone)]
-struct Asker {
+pub struct Asker {
     queue: Sender<Asked>,
     wake: Arc<EventFd>,
 }
 
+const GONE: &str = "the control loop has ended";
+
 impl Asker {
     /// Waits for the control loop's answer.
     fn ask(&self, what: Request) -> Result<Answer> {
-        const GONE: &str = "the control loop has ended";
+        self.send(what)?.recv().context(GONE)
+    }
+
+    /// Waits for the control loop's answer, for at most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// There is none: the control loop has ended, or is late.
+    pub fn ask_within(&self, what: Request, limit: Duration) -> Result<Answer> {
+        let answered = self.send(what)?;
+        answered.recv_timeout(limit).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => anyhow::Error::msg(GONE),
+            RecvTimeoutError::Timeout => {
+                anyhow::Error::msg("the control loop has not answered in time")
+            }
+        })
+    }
+
+    fn send(&self, what: Request) -> Result<Receiver<Answer>> {
         let (reader, answered) = sync_channel(1);
         // The descriptor is written after the request is queued, so that no wake-up is lost.
         let asked = Asked { what, reader };
         self.queue.send(asked).ok().context(GONE)?;
         self.wake.write(1).context("cannot wake the control loop")?;
-        answered.recv().context(GONE)
+        Ok(answered)
     }
 }
 
@@ -69,8 +90,13 @@ impl Desk {
         })
     }
 
+    /// Returns a reader's end.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
+    }
+
     /// Takes all queued requests.
-    fn take(&self) -> Vec<Asked> {
+    pub fn take(&self) -> Vec<Asked> {
         // Clear first: a request queued after this is taken now, and the next wake-up may find
         // nothing.
         let _ = self.asker.wake.read();
@@ -109,15 +135,26 @@ impl StatsBridge {
         })
     }
 
+    /// Returns a reader's end, for a server of another kind.
+    pub fn asker(&self) -> Asker {
+        self.desk.asker()
+    }
+
     /// Takes all queued requests of readers.
     pub fn take(&self) -> Vec<Asked> {
         self.desk.take()
     }
 }
 
+impl AsFd for Desk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.asker.wake.as_fd()
+    }
+}
+
 impl AsFd for StatsBridge {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.desk.asker.wake.as_fd()
+        self.desk.as_fd()
     }
 }
 
@@ -126,7 +163,6 @@ mod tests {
     use super::*;
     use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
     use std::thread;
-    use std::time::Duration;
 
     /// Far longer than a request takes, on any machine.
     const LIMIT: Duration = Duration::from_secs(60);
@@ -171,6 +207,19 @@ mod tests {
             .into_iter()
             .for_each(|reader| reader.join().unwrap());
         assert!(desk.asked.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_reader_need_not_wait_for_ever() {
+        let desk = Desk::new().unwrap();
+        let asker = desk.asker();
+        let late = asker.ask_within(Request::Export, Duration::from_millis(1));
+        assert!(late.unwrap_err().to_string().contains("in time"));
+        let waiting = thread::spawn(move || asker.ask_within(Request::Export, LIMIT));
+        assert!(is_asked(&desk, LIMIT));
+        drop(desk);
+        let gone = waiting.join().unwrap().unwrap_err();
+        assert!(gone.to_string().contains("ended"), "{gone}");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::Form;
 /// The learned state of one function, as `scx_sfs functions` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReport {
+    /// Its identity in the kernel half; not printed.
+    #[serde(skip)]
+    pub key: u64,
     /// Its name, or its identity if it has none.
     pub function: String,
     /// Number of completions.
@@ -86,6 +89,7 @@ mod tests {
             let byte = char::from(code);
             for function in [byte.to_string(), format!("a{byte}"), format!("{byte} 1 2")] {
                 let report = FunctionReport {
+                    key: 7,
                     function,
                     completions: 3,
                     p50_ms: Some(1.0),

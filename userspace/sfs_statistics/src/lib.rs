@@ -12,10 +12,12 @@
 //! | `client` | one request of a client |
 //! | `functions` | the client behind `scx_sfs functions`, and its reports |
 //! | `bridge` | passes requests to the control loop |
+//! | `export`, `times` | what the crate `sfs_metrics` exports, with times by function |
 //! | `monitor` | the client behind `--monitor` and `--stats` |
 
 mod bridge;
 mod client;
+mod export;
 mod functions;
 mod metrics;
 mod monitor;
@@ -23,14 +25,16 @@ mod peer;
 mod print;
 mod requests;
 mod server;
+pub mod times;
 
 use std::io::Write;
 
 use anyhow::Result;
 use scx_stats::prelude::*;
 
-pub use bridge::{Asked, Desk, StatsBridge};
+pub use bridge::{Asked, Asker, Desk, StatsBridge};
 pub use client::{ask, Unanswered};
+pub use export::{Delays, Export};
 pub use functions::{print_functions, FunctionReport};
 pub use metrics::{Metrics, RunInfo};
 pub use monitor::monitor;

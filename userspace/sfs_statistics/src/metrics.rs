@@ -44,6 +44,16 @@ macro_rules! metrics {
                 }
             }
 
+            /// Returns the counters of the loader, the kernel half and hints, with what they
+            /// count and their values.
+            pub fn counters(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![
+                    $((stringify!($count), $count_text, self.$count),)*
+                    $((stringify!($counter), $counter_text, self.$counter),)*
+                    $((stringify!($hints), $hints_text, self.$hints),)*
+                ]
+            }
+
             /// Adds the counters of hints.
             pub fn with_hints(self, hints: HintCounters) -> Self {
                 Self {

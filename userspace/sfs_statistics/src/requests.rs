@@ -7,7 +7,7 @@ use scx_stats::prelude::*;
 
 use super::peer::Peer;
 use super::server::{self};
-use super::{FunctionReport, Metrics};
+use super::{Export, FunctionReport, Metrics};
 
 /// Returns a reader that answers the requests of one client, `peer`. It gets the answers from the
 /// control loop through `ask`.
@@ -99,6 +99,8 @@ pub enum Request {
         /// Maximum number of functions.
         most: usize,
     },
+    /// Everything that is exported as metrics.
+    Export,
     /// The configuration in force.
     Configuration,
     /// To change a key of the configuration.
@@ -117,6 +119,8 @@ pub enum Answer {
     Metrics(Box<Metrics>),
     /// The learned state of the functions with the most work, in this order.
     Functions(Vec<FunctionReport>),
+    /// Everything that is exported as metrics.
+    Export(Box<Export>),
     /// The configuration in force, after the change if one was requested, or the sentence that
     /// refuses the change.
     Configuration(Result<serde_json::Value, String>),

@@ -45,13 +45,22 @@ void *bpf_map_lookup_percpu_elem(void *map, const void *key, u32 cpu)
 	return cpu < SFS_MAX_CPUS ? &of_cpu[cpu] : NULL;
 }
 
-/* The loader of today reads in the last word of a completion whether it counts for the estimate of
- * unknown functions. In the past each did. */
+/* A completion as the loader of today reads it. In the past it had no times beside the CPU time,
+ * and each counted for the estimate of unknown functions. */
 static long past_ringbuf_output(void *map, void *data, u64 size, u64 flags)
 {
-	if (map == &completions)
-		((struct sfs_completion *)data)->pad = 1;
-	return bpf_ringbuf_output(map, data, size, flags);
+	const struct sfs_completion *past = data;
+	struct {
+		u64 function, service_ns, turnaround_ns, queued_ns;
+		u32 killed, counted;
+	} today = { .counted = 1 };
+
+	if (map != &completions)
+		return bpf_ringbuf_output(map, data, size, flags);
+	today.function = past->function;
+	today.service_ns = past->service_ns;
+	today.killed = past->killed;
+	return bpf_ringbuf_output(map, &today, sizeof(today), flags);
 }
 
 #define HALF_COUNTS_QUEUES false

@@ -6,7 +6,7 @@ use sfs_bpf::kernel::Policy;
 use sfs_cgroups::Sandboxes;
 use sfs_listener::HintListener;
 use sfs_policy::defaults;
-use sfs_statistics::{Answer, Metrics, Request};
+use sfs_statistics::{Answer, Delays, Export, FunctionReport, Metrics, Request};
 use tracing::info;
 
 impl Control<'_, '_> {
@@ -17,6 +17,7 @@ impl Control<'_, '_> {
                     let changed = self.set(key, value.as_deref(), hints);
                     Answer::Configuration(changed.and_then(|()| self.report()))
                 }
+                Request::Export => self.export(hints.as_ref()),
                 what => self.answer(what, hints.as_ref()),
             };
             asked.reply(answer);
@@ -54,23 +55,33 @@ impl Control<'_, '_> {
     fn answer(&self, what: &Request, hints: Option<&HintListener>) -> Answer {
         match what {
             Request::Configuration | Request::Set { .. } => Answer::Configuration(self.report()),
-            Request::Metrics => {
-                let counters = hints.map(HintListener::counters);
-                let metrics = self.metrics().with_hints(counters.unwrap_or_default());
-                Answer::Metrics(Box::new(metrics))
-            }
-            Request::Functions { most } => {
-                let hinted = |key| hints.and_then(|hints| hints.function_name(key));
-                let name = |key| {
-                    self.names
-                        .name(key)
-                        .or_else(|| hinted(key))
-                        .map(str::to_owned)
-                };
-                let learning = self.learning.as_ref();
-                Answer::Functions(learning.map_or_else(Vec::new, |all| all.functions(*most, name)))
-            }
+            Request::Metrics | Request::Export => Answer::Metrics(Box::new(self.metrics(hints))),
+            Request::Functions { most } => Answer::Functions(self.functions(*most, hints)),
         }
+    }
+
+    /// Returns everything for the exporter, which asks at most once a second.
+    fn export(&mut self, hints: Option<&HintListener>) -> Answer {
+        let by_work = self.functions(self.times.wanted(), hints);
+        self.times.choose(&by_work);
+        let (functions, other) = self.times.report();
+        let metrics = self.metrics(hints);
+        Answer::Export(Box::new(Export {
+            metrics,
+            delays: Delays::new(self.counters.borrow().last()),
+            functions,
+            other,
+        }))
+    }
+
+    fn functions(&self, most: usize, hints: Option<&HintListener>) -> Vec<FunctionReport> {
+        let hinted = |key| hints.and_then(|hints| hints.function_name(key));
+        let name = |key| {
+            let known = self.names.name(key).or_else(|| hinted(key));
+            known.map(str::to_owned)
+        };
+        let learning = self.learning.as_ref();
+        learning.map_or_else(Vec::new, |all| all.functions(most, name))
     }
 
     /// Returns the policy in force: that of the options, or the one that has replaced it.
@@ -81,7 +92,7 @@ impl Control<'_, '_> {
         }
     }
 
-    fn metrics(&self) -> Metrics {
+    fn metrics(&self, hints: Option<&HintListener>) -> Metrics {
         let mut counters = self.counters.borrow_mut();
         let per_cpu = counters.keep(self.kernel.stats());
         let sandboxes = self.sandboxes.as_ref().map_or(0, Sandboxes::len);
@@ -95,5 +106,6 @@ impl Control<'_, '_> {
         .with_policy(self.policy())
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
+        .with_hints(hints.map(HintListener::counters).unwrap_or_default())
     }
 }

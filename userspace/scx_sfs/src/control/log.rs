@@ -38,14 +38,14 @@ impl OverloadLog {
     pub(super) fn tell_begun(&mut self, delay_ms: u64, moved: u64) {
         if let Some(times) = self.begun.due(1, monotonic_ns()) {
             let times = times_since_the_last_line(times);
-            info!("overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved{times}");
+            info!(mode = "fair-only", delay_ms, tasks = moved, "overload: an invocation has waited {delay_ms} ms; fair-only, {moved} tasks moved{times}");
         }
     }
 
     pub(super) fn tell_over(&mut self, delay_ms: u64, moved: u64) {
         if let Some(times) = self.over.due(1, monotonic_ns()) {
             let times = times_since_the_last_line(times);
-            info!("overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back{times}");
+            info!(mode = "filter", delay_ms, tasks = moved, "overload is over: a new invocation would wait {delay_ms} ms; {moved} tasks moved back{times}");
         }
     }
 }

@@ -42,6 +42,8 @@ use sfs_bpf::preflight;
 use sfs_cgroups::quota::{self, QuotaWatch};
 use sfs_cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use sfs_listener::{Clock, HintListener};
+use sfs_metrics::Exporter;
+use sfs_statistics::times::TimesByFunction;
 use sfs_statistics::{RunInfo, StatsBridge};
 
 /// The loader while its scheduler is loaded.
@@ -55,6 +57,10 @@ pub struct Control<'object, 'config> {
     taken_at: Instant,
     iat: IatMap,
     stats: StatsBridge,
+    // It goes after the bridge, which it may wait for.
+    exporter: Option<Exporter>,
+    /// What the exporter tells about functions.
+    times: TimesByFunction,
     counters: RefCell<LastRead>,
     sandboxes: Option<Sandboxes>,
     names: Names,
@@ -86,6 +92,9 @@ impl<'object, 'config> Control<'object, 'config> {
         let cpus = function_cpus()?;
         let controller = Controller::new(settings.config(cpus));
         let stats = StatsBridge::launch()?;
+        let metrics = &configuration.options().metrics;
+        let exporter = Exporter::launch(metrics, stats.asker())?;
+        let times = TimesByFunction::new(metrics.metrics_functions.into());
         let slice = settings.slice_of(controller.slice_ns());
         let tunables = &settings.tunables;
         let (mut sandboxes, present) = watch_sandboxes(&settings)?;
@@ -127,6 +136,8 @@ impl<'object, 'config> Control<'object, 'config> {
             taken_at: Instant::now(),
             iat,
             stats,
+            exporter,
+            times,
             counters: RefCell::default(),
             sandboxes,
             names,
@@ -314,6 +325,11 @@ impl<'object, 'config> Control<'object, 'config> {
     /// Learns from completed invocations.
     fn learn(&mut self) {
         let completions = std::mem::take(&mut *self.completions.borrow_mut());
+        if self.exporter.is_some() {
+            completions
+                .iter()
+                .for_each(|one| self.times.note(&one.into()));
+        }
         if let Some(learning) = self.learning.as_mut() {
             learning.take(&completions, &mut self.kernel);
         }

@@ -104,6 +104,7 @@ impl Learning {
         self.given_up = true;
         self.round = None;
         warn!(
+            policy = "sfs",
             "{error:#}: functions are no longer ranked, but scheduled as with --policy sfs \
              until the next start"
         );
@@ -349,6 +350,8 @@ mod tests {
         let one = sfs_completion {
             function,
             service_ns,
+            turnaround_ns: 0,
+            queued_ns: 0,
             killed: 0,
             counted: 1,
         };

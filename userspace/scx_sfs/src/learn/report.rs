@@ -40,6 +40,7 @@ impl Learning {
         let mut reports: Vec<FunctionReport> = known
             .iter()
             .map(|one| FunctionReport {
+                key: one.key(),
                 function: name(one.key()).unwrap_or_else(|| identity_name(one.key())),
                 completions: one.completions(),
                 p50_ms: ms(one.quantile_ns(0.5)),

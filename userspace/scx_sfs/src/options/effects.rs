@@ -16,7 +16,7 @@ pub(super) struct Effect {
     why: &'static str,
 }
 
-pub(super) const EFFECTS: [Effect; 7] = [
+pub(super) const EFFECTS: [Effect; 9] = [
     Effect {
         options: &["json"],
         has_effect: |options| {
@@ -58,6 +58,16 @@ pub(super) const EFFECTS: [Effect; 7] = [
         options: &["hint_allow_udp"],
         has_effect: |options| matches!(options.hints.hint_listen, Some(Address::Udp(_))),
         why: "without udp:... for --hint-listen",
+    },
+    Effect {
+        options: &["metrics_mode"],
+        has_effect: |options| options.metrics.has_unix_socket(),
+        why: "without the path of a Unix socket for --metrics-listen",
+    },
+    Effect {
+        options: &["metrics_functions"],
+        has_effect: |options| options.metrics.are_wanted(),
+        why: "without --metrics-listen or --metrics-textfile",
     },
 ];
 

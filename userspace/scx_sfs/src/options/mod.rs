@@ -34,6 +34,8 @@ pub use sfs_bpf::kernel::Policy;
 use sfs_bpf::shards::Shards;
 use sfs_cgroups::SandboxPattern;
 use sfs_listener::HintOptions;
+use sfs_log::Form as LogForm;
+use sfs_metrics::MetricsOptions;
 use sfs_statistics::MAX_FUNCTIONS;
 use values::{parse_ageing, parse_interval, parse_overload_factor};
 
@@ -238,6 +240,11 @@ pub struct Options {
     #[arg(long, env = "SCX_SFS_LOG_SLICE")]
     pub log_slice: bool,
 
+    /// Form of the log. auto: the journal's, with fields, if standard error is
+    /// systemd's journal, else text.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "auto")]
+    pub log_format: LogForm,
+
     /// Make the kernel half log each demotion and mode switch to
     /// /sys/kernel/tracing/trace_pipe.
     #[arg(short = 'd', long)]
@@ -265,6 +272,10 @@ pub struct Options {
     /// Hints from the platform.
     #[command(flatten)]
     pub hints: HintOptions,
+
+    /// Metrics for Prometheus.
+    #[command(flatten)]
+    pub metrics: MetricsOptions,
 
     /// Options of libbpf.
     #[command(flatten, next_help_heading = "Libbpf Options")]

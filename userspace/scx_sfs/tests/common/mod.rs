@@ -90,6 +90,7 @@ pub fn check_statistics(bytes: &[u8]) {
 
 fn hostile() -> FunctionReport {
     FunctionReport {
+        key: 7,
         function: "\nname\u{1b}[2J".into(),
         completions: 1,
         p50_ms: None,

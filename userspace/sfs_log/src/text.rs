@@ -1,63 +1,32 @@
-//! Logging: which messages appear, and messages as single lines that names in them cannot
-//! forge.
+//! Lines for people: each message is one line of printable text.
 
 use std::fmt;
 use std::io;
 
 use sfs_text::{line, LINE_CHARS};
 use tracing::field::Field;
-use tracing::Level;
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::{debug_fn, FieldFn, Writer};
 use tracing_subscriber::prelude::*;
 
-use crate::terminal;
+use crate::Boxed;
 
-/// The crates whose messages an operator must know; docs/runbook.md has them.
-pub const CRATES: [&str; 6] = [
-    "scx_sfs",
-    "sfs_bpf",
-    "sfs_cgroups",
-    "sfs_listener",
-    "sfs_state",
-    "sfs_statistics",
-];
+/// Fields that a message already says in words.
+const SAID: [&str; 4] = ["mode", "policy", "delay_ms", "tasks"];
 
-/// Quiet by default: one line at start, then only messages that an operator must know. Messages
-/// of libraries, benign by experience, appear with --verbose.
-pub fn init(verbose: bool) {
-    let filter = if verbose {
-        Targets::new().with_default(Level::DEBUG)
-    } else {
-        Targets::new()
-            .with_targets(CRATES.map(|name| (name, Level::INFO)))
-            .with_default(Level::ERROR)
-    };
+/// Returns what writes lines to standard error; with the time since the start if it is `verbose`.
+pub fn lines(verbose: bool, is_coloured: bool) -> Boxed {
     let lines = tracing_subscriber::fmt::layer()
         .fmt_fields(fields())
         .with_target(false)
-        .with_ansi(terminal::paint_errors() == terminal::Paint::Coloured)
+        .with_ansi(is_coloured)
         .with_writer(io::stderr);
-    let lines = if verbose {
+    if verbose {
         lines
             .with_timer(tracing_subscriber::fmt::time::uptime())
             .boxed()
     } else {
         lines.without_time().boxed()
-    };
-    tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .init();
-}
-
-/// Returns whether the command line asks for more messages. It need not be valid otherwise.
-pub fn is_verbose<T: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = T>) -> bool {
-    let is_it = |word: &T| {
-        ["-v", "--verbose", "--verbose=true"]
-            .iter()
-            .any(|it| word.as_ref() == *it)
-    };
-    arguments.into_iter().any(|word| is_it(&word))
+    }
 }
 
 /// Formats the message of an event, and its other fields, if any.
@@ -73,7 +42,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> f
     match field.name() {
         "message" => out.write_str(&text),
         // Source location of a message from the `log` crate.
-        name if name.starts_with("log.") => Ok(()),
+        name if name.starts_with("log.") || SAID.contains(&name) => Ok(()),
         name => write!(out, " {name}={text}"),
     }
 }
@@ -125,7 +94,7 @@ mod tests {
             assert!(line.trim_start().starts_with("WARN sandbox "), "{line:?}");
         }
         let forged = "f\n INFO all is well\x1b[2J";
-        let said = logged(false, || info!(reason = forged, "{forged}"));
+        let said = logged(false, || info!(mode = "x", reason = forged, "{forged}"));
         let expected = concat!(
             r" INFO f\n INFO all is well\u{1b}[2J",
             r#" reason="f\n INFO all is well\u{1b}[2J""#,
