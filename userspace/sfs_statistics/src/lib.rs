@@ -9,7 +9,7 @@
 //! | `requests` | requests of clients |
 //! | `server` | the socket for clients |
 //! | `peer` | what the user of a client may do |
-//! | `client` | one request of a client |
+//! | `client` | requests of a client |
 //! | `functions` | the client behind `scx_sfs functions`, and its reports |
 //! | `bridge` | passes requests to the control loop |
 //! | `monitor` | the client behind `--monitor` and `--stats` |
@@ -30,7 +30,7 @@ use anyhow::Result;
 use scx_stats::prelude::*;
 
 pub use bridge::{Asked, Desk, StatsBridge};
-pub use client::{ask, Unanswered};
+pub use client::{ask, Connection, Unanswered};
 pub use functions::{print_functions, FunctionReport};
 pub use metrics::{Metrics, RunInfo};
 pub use monitor::monitor;
