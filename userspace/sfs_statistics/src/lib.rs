@@ -48,6 +48,11 @@ pub enum Form {
     Json,
 }
 
+/// Returns the meaning of the statistic with this name.
+pub fn meaning(name: &str) -> Option<String> {
+    Metrics::meta().fields.remove(name)?.attrs.desc
+}
+
 /// Writes a description of the statistics.
 ///
 /// # Errors

@@ -44,6 +44,16 @@ macro_rules! metrics {
                 }
             }
 
+            /// Returns the counters with their names. All other statistics are values of the
+            /// present.
+            pub fn counters(&self) -> Vec<(&'static str, u64)> {
+                vec![
+                    $((stringify!($count), self.$count),)*
+                    $((stringify!($counter), self.$counter),)*
+                    $((stringify!($hints), self.$hints),)*
+                ]
+            }
+
             /// Adds the counters of hints.
             pub fn with_hints(self, hints: HintCounters) -> Self {
                 Self {
@@ -298,5 +308,8 @@ mod tests {
             ..before.clone()
         };
         assert_eq!(later.since(&before).arrivals, 2);
+        let counters = later.counters();
+        assert!(counters.contains(&("arrivals", 9)) && counters.contains(&("overloads", 1)));
+        assert!(!counters.iter().any(|(name, _)| *name == "queued_fair"));
     }
 }
