@@ -2,18 +2,24 @@
 //! keys.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::panic;
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::TryRecvError;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{raise, Signal};
 use ratatui::crossterm::event::{self, DisableMouseCapture, EnableMouseCapture};
-use ratatui::crossterm::execute;
+use ratatui::crossterm::{execute, terminal};
 use ratatui::DefaultTerminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::iterator::Signals as Arrived;
 
 use crate::draw::{draw, Theme};
 use crate::keys::{self, Action};
@@ -22,28 +28,59 @@ use crate::state::State;
 
 /// Longest wait for a key before the sampler's news are looked at, and so the longest delay of a
 /// sample and of the end by a signal.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_MS: u16 = 200;
+
+/// Time that the loop has to end after a signal.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Signals that have arrived.
+#[derive(Default)]
 struct Signals {
-    ends: Arc<AtomicBool>,
-    stops: Arc<AtomicBool>,
+    ends: AtomicBool,
+    stops: AtomicBool,
 }
 
 impl Signals {
-    fn watch() -> Result<Self> {
-        let watch = |signals: &[i32]| -> io::Result<Arc<AtomicBool>> {
-            let flag = Arc::new(AtomicBool::new(false));
-            for signal in signals {
-                signal_hook::flag::register(*signal, Arc::clone(&flag))?;
-            }
-            Ok(flag)
-        };
-        Ok(Self {
-            ends: watch(&[SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?,
-            stops: watch(&[SIGTSTP]).context("cannot watch for signals")?,
-        })
+    fn watch() -> Result<Arc<Self>> {
+        let signals = Arc::new(Self::default());
+        let mut arrived =
+            Arrived::new([SIGTERM, SIGINT, SIGHUP, SIGTSTP]).context("cannot watch for signals")?;
+        let noted = Arc::clone(&signals);
+        thread::Builder::new()
+            .name("sfs_top_signals".into())
+            .spawn(move || {
+                for signal in arrived.forever() {
+                    match signal {
+                        SIGTSTP => noted.stops.store(true, Ordering::SeqCst),
+                        _ => noted.end(),
+                    }
+                }
+            })
+            .context("cannot start a thread that waits for signals")?;
+        Ok(signals)
     }
+
+    /// Has the loop end the program. If it cannot, because writing to a stopped terminal blocks
+    /// it, or reading from one that has gone, ends the program without it.
+    fn end(&self) {
+        self.ends.store(true, Ordering::SeqCst);
+        thread::sleep(GRACE);
+        let _ = terminal::disable_raw_mode();
+        process::exit(0);
+    }
+}
+
+/// Waits for keys, for a while. Returns whether the terminal has gone: asked for keys, the
+/// library for terminals would then read again and again.
+fn has_gone() -> Result<bool> {
+    let input = io::stdin();
+    let mut fds = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut fds, PollTimeout::from(POLL_MS)) {
+        Err(Errno::EINTR) => return Ok(false),
+        polled => polled.context("cannot wait for keys")?,
+    };
+    let ready = fds[0].revents().unwrap_or(PollFlags::POLLERR);
+    Ok(ready.intersects(PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL))
 }
 
 /// The terminal, while this program has all of it.
@@ -130,7 +167,10 @@ pub fn show(sampler: &Sampler, state: &mut State, theme: Theme) -> Result<()> {
         if is_new {
             screen.draw(state)?;
         }
-        if !event::poll(POLL).context("cannot read from the terminal")? {
+        if has_gone()? {
+            return Ok(());
+        }
+        if !event::poll(Duration::ZERO).context("cannot read from the terminal")? {
             continue;
         }
         let event = event::read().context("cannot read from the terminal")?;

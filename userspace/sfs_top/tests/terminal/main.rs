@@ -133,6 +133,25 @@ fn signals_restore_the_terminal() {
 }
 
 #[test]
+fn it_ends_with_its_terminal() {
+    let bench = bench!("");
+    let shell = bench.tmux.ask("#{pane_pid}");
+    let children = Command::new("pgrep").args(["-P", &shell]).output().unwrap();
+    let child = String::from_utf8(children.stdout).unwrap();
+    let folder = format!("/proc/{}", child.trim());
+    assert!(
+        std::path::Path::new(&folder).join("exe").exists(),
+        "{child:?}"
+    );
+    drop(bench);
+    let start = std::time::Instant::now();
+    while std::path::Path::new(&folder).exists() {
+        assert!(start.elapsed() < tmux::LIMIT, "process {child} runs on");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn it_can_be_suspended_and_continued() {
     let bench = bench!("");
     bench.tmux.keys(&["C-z"]);
