@@ -19,8 +19,10 @@ pub fn lines(sample: Option<&Sample>, width: u16) -> [String; 2] {
     };
     let mut words = of_machine(sample);
     if let Some(scheduler) = &sample.scheduler {
-        words.extend(of_learning(scheduler));
+        words.extend(of_work(scheduler));
     }
+    let busy = sample.machine.busy_share.map(percent);
+    words.extend(busy.map(|busy| format!("busy {busy}")));
     [first, fitted(words, width)]
 }
 
@@ -77,15 +79,10 @@ fn of_machine(sample: &Sample) -> Vec<String> {
         .map_or_else(String::new, |[one, five, fifteen]| {
             format!("load {one:.2} {five:.2} {fifteen:.2}")
         });
-    let busy = machine.busy_share.map(percent);
-    vec![
-        cpus,
-        load,
-        busy.map_or_else(String::new, |busy| format!("busy {busy}")),
-    ]
+    vec![cpus, load]
 }
 
-fn of_learning(scheduler: &Scheduler) -> Vec<String> {
+fn of_work(scheduler: &Scheduler) -> Vec<String> {
     let metrics = &scheduler.metrics;
     let delay = match metrics.queue_delay_max_us {
         0 => String::new(),
@@ -95,8 +92,8 @@ fn of_learning(scheduler: &Scheduler) -> Vec<String> {
         }
     };
     vec![
-        format!("{} functions", metrics.functions),
         delay,
+        format!("{} functions", metrics.functions),
         format!("{} sandboxes", metrics.sandboxes),
         format!("{} rank tables", metrics.rank_tables),
     ]
@@ -141,14 +138,14 @@ mod tests {
         );
         assert_eq!(
             second,
-            "4 CPUs  load 0.80 0.17 0.05  busy 50.0%  20 functions"
+            "4 CPUs  load 0.80 0.17 0.05  delay p99 1.05 s max 863 ms  20 functions"
         );
         assert!(!is_alarming(Some(&sample())));
         let [_, second] = lines(Some(&sample()), 120);
         assert_eq!(
             second,
-            "4 CPUs  load 0.80 0.17 0.05  busy 50.0%  20 functions  \
-             delay p99 1.05 s max 863 ms  0 sandboxes  0 rank tables"
+            "4 CPUs  load 0.80 0.17 0.05  delay p99 1.05 s max 863 ms  20 functions  \
+             0 sandboxes  0 rank tables  busy 50.0%"
         );
         let [first, second] = lines(Some(&sample()), 20);
         assert_eq!(

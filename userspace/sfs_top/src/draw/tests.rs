@@ -101,7 +101,7 @@ fn the_overview_fits_80x24() {
     let lines = screen(&mut state(), 80, 24);
     let expected = "\
 scx_sfs 0.1.0  policy learned  mode FILTER  S 12.3 ms  up 1:02:03  pid 161
-4 CPUs  load 12.30 8.10 3.00  busy 97.5%  30 functions  0 sandboxes
+4 CPUs  load 12.30 8.10 3.00  30 functions  0 sandboxes  0 rank tables
  1 Overview  2 Functions  3 Sandboxes  4 Counters                      every 1 s
 busy         97.5%                ▇▇▇▇▇  arrivals     102/s                ▁▁▃▆█
 runnable        11               █████   done          99/s               █████
