@@ -176,6 +176,8 @@ pub struct Request<'a> {
     pub baseline: &'a str,
     /// Folder for the pictures as SVG files.
     pub svg: Option<&'a Path>,
+    /// Whether the list of summaries is printed as JSON, instead of the comparison as text.
+    pub json: bool,
 }
 
 /// Reads the summaries, writes `summary.json`, `report.html` and the requested
@@ -199,7 +201,8 @@ pub fn write(request: &Request) -> Result<()> {
         Output::create(&out.join("report.html"))?,
     );
     let comparison = Comparison::new(rows, request.baseline);
-    list.commit(json::to_text(&comparison.rows)?.as_bytes())?;
+    let all = json::to_text(&comparison.rows)?;
+    list.commit(all.as_bytes())?;
     page.commit(page::html(&comparison).as_bytes())?;
     if let Some(folder) = request.svg {
         files::write_svg(&comparison, folder)?;
@@ -210,7 +213,8 @@ pub fn write(request: &Request) -> Result<()> {
             request.baseline
         ));
     }
-    print(text(&comparison).as_bytes())
+    let said = if request.json { all } else { text(&comparison) };
+    print(said.as_bytes())
 }
 
 /// Reads all but `own`, the list that an earlier report wrote to the same

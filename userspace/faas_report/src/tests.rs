@@ -318,6 +318,7 @@ fn a_second_report_ignores_its_own_list() {
             out: None,
             baseline: "eevdf",
             svg: None,
+            json: false,
         })
     };
     write(std::slice::from_ref(&one)).unwrap();

@@ -4,6 +4,7 @@ use crate::compare::{Comparison, Row};
 use crate::estimate::Estimate;
 use crate::runs::Run;
 use anyhow::Result;
+use serde_json::Value;
 
 /// The rows with all their numbers, as CSV.
 ///
@@ -65,6 +66,34 @@ pub fn ratios(comparison: &Comparison) -> Result<Vec<u8>> {
         ])?;
     }
     Ok(writer.into_inner()?)
+}
+
+/// A table as JSON: a list with an object for each row. Numbers are numbers, and empty cells are
+/// null.
+///
+/// # Errors
+/// It is not CSV.
+pub fn to_json(table: &[u8]) -> Result<String> {
+    let mut reader = csv::Reader::from_reader(table);
+    let names = reader.headers()?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let cells = names.iter().zip(&record);
+        let row: serde_json::Map<String, Value> = cells
+            .map(|(name, cell)| (name.to_owned(), value(cell)))
+            .collect();
+        rows.push(row);
+    }
+    Ok(serde_json::to_string_pretty(&rows)? + "\n")
+}
+
+fn value(cell: &str) -> Value {
+    match serde_json::from_str(cell) {
+        _ if cell.is_empty() => Value::Null,
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
+        _ => cell.into(),
+    }
 }
 
 /// What speaks against a row: troubles of its scheduler and of the first one.
@@ -136,6 +165,12 @@ mod tests {
                 .ends_with(",false,c: ejected in seed 2"),
             "{text}"
         );
+        let rows = to_json(&ratios(&comparison).unwrap()).unwrap();
+        let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+        assert_eq!(rows.len(), 16);
+        assert!(rows[0]["ratio"].is_number() && rows[0]["scheduler"].is_string());
+        assert_eq!(rows[15]["stands_out"], false);
+        assert_eq!(rows[15]["against"], "c: ejected in seed 2");
         let text = String::from_utf8(runs(&all).unwrap()).unwrap();
         assert_eq!(text.lines().count(), 1 + 11 * 8 + 1);
         assert!(text.contains("\n,2,c,ejected,0,,,\n"), "{text}");

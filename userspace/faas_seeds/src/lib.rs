@@ -38,12 +38,12 @@ use list::Series;
 use std::path::Path;
 
 /// Reads the series that `list` names, writes `seeds.md`, `seeds.csv` and `runs.csv` beside
-/// it, and prints the table. With `trim` it has all figures also without that share, in per
+/// it, and prints the table, or with `json` the rows of `seeds.csv`. With `trim` it has all figures also without that share, in per
 /// cent, of the first and of the last invocations (1 to 49).
 ///
 /// # Errors
 /// If a file cannot be read or written, or the runs cannot be compared.
-pub fn report(list: &Path, trim: Option<u8>) -> Result<()> {
+pub fn report(list: &Path, trim: Option<u8>, json: bool) -> Result<()> {
     let folder = list.parent().unwrap_or(Path::new(""));
     let series = Series::read(list)?;
     let [page, table, runs] =
@@ -52,7 +52,13 @@ pub fn report(list: &Path, trim: Option<u8>) -> Result<()> {
     let all = runs::read(&series, folder, trim)?;
     let comparison = Comparison::new(&series, &all);
     page.commit(tables::markdown(&comparison).as_bytes())?;
-    table.commit(&digits::ratios(&comparison)?)?;
+    let ratios = digits::ratios(&comparison)?;
+    table.commit(&ratios)?;
     runs.commit(&digits::runs(&all)?)?;
-    print(tables::terminal(&comparison).as_bytes())
+    let said = if json {
+        digits::to_json(&ratios)?
+    } else {
+        tables::terminal(&comparison)
+    };
+    print(said.as_bytes())
 }

@@ -3,6 +3,7 @@
 mod choices;
 mod convert;
 mod drive;
+mod examples;
 mod gen;
 mod jitter;
 mod sandbox;
@@ -11,7 +12,7 @@ use crate::run::{check_name, Run};
 use crate::scheduler::{kernel_release, row_name, Scheduler};
 use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use faas_data::kind::{Blocking, Defaults, Kind, Work};
 use faas_data::output::{note, print, Sink};
 use faas_data::result;
@@ -27,7 +28,8 @@ const SCHEDULER_TROUBLE: u8 = 3;
 /// Workloads for function schedulers: generate, convert, replay, measure,
 /// summarize and compare
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true, max_term_width = 80,
+          after_help = examples::PROGRAM)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -57,6 +59,10 @@ enum Command {
     /// process that starts the invocations needs real-time priority. Exit
     /// status 3: the files are written, but the scheduler did not load, did not
     /// stay loaded or did not exit cleanly; the summary's `status` says which.
+    // Usages are not wrapped by themselves.
+    #[command(override_usage = "\
+faasbench run [OPTIONS] --trace <FILE> --scheduler <NAME> --cpus <C>
+         --out <DIR>")]
     Run(RunArgs),
     /// Send a trace to a running platform and measure
     ///
@@ -68,6 +74,9 @@ enum Command {
     /// monotonic clock. Files and exit status are those of `run`. An invocation
     /// starts at the handler's time if there is one, otherwise when it was
     /// sent.
+    #[command(override_usage = "\
+faasbench drive [OPTIONS] --trace <FILE> --scheduler <NAME> --cpus <C>
+         --out <DIR> --target <[FUNCTION=]URL>")]
     Drive(drive::DriveArgs),
     /// Summarize a result
     ///
@@ -97,6 +106,9 @@ struct SeedsArgs {
     /// invocations
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=49))]
     trim: Option<u8>,
+    /// Print JSON instead of the table: a list of the rows of seeds.csv
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -141,6 +153,9 @@ struct RunArgs {
     /// kvm, ...
     #[arg(long, env = "FAASBENCH_ACCEL", default_value = "native")]
     accel: String,
+    /// Print the summary as JSON instead of its main figures
+    #[arg(long)]
+    json: bool,
     #[command(flatten, next_help_heading = "What functions do")]
     kinds: KindArgs,
     #[command(flatten, next_help_heading = "Sandboxes")]
@@ -218,6 +233,9 @@ struct ReportArgs {
     /// Folder for the pictures as SVG files, created if missing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
+    /// Print JSON instead of the table: the list of the summaries
+    #[arg(long)]
+    json: bool,
 }
 
 /// Parses the name of a kind of phase; the help describes each.
@@ -248,6 +266,17 @@ fn between(text: &str, low: f64, high: f64) -> Result<f64, String> {
 }
 
 impl Cli {
+    /// Returns the definition of the command line.
+    pub fn command() -> clap::Command {
+        examples::with_examples(<Self as CommandFactory>::command())
+    }
+
+    /// Parses the command line of this process; ends it if that is wrong, or asks for help.
+    pub fn of_process() -> Self {
+        let matches = Self::command().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Executes the command.
     ///
     /// # Errors
@@ -257,16 +286,20 @@ impl Cli {
             Command::Gen(gen) => gen.execute()?,
             Command::Convert(convert) => convert.execute()?,
             Command::Jitter(args) => args.execute()?,
-            Command::Run(args) => return finish(&args.read()?.execute()?),
+            Command::Run(args) => {
+                let json = args.json;
+                return finish(&args.read()?.execute()?, json);
+            }
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
-            Command::Seeds(args) => faas_seeds::report(&args.list, args.trim)?,
+            Command::Seeds(args) => faas_seeds::report(&args.list, args.trim, args.json)?,
             Command::Report(args) => {
                 faas_report::write(&faas_report::Request {
                     summaries: &args.summaries,
                     out: args.out.as_deref(),
                     baseline: &args.baseline,
                     svg: args.svg.as_deref(),
+                    json: args.json,
                 })?;
             }
         }
@@ -294,9 +327,13 @@ impl RunArgs {
     }
 }
 
-/// Prints the main numbers, and the scheduler's status unless it is ok.
-fn finish(summary: &Summary) -> Result<ExitCode> {
-    print(format!("{}\n", one_line(summary)).as_bytes())?;
+/// Prints the main numbers, or all of them as JSON, and the scheduler's status unless it is ok.
+fn finish(summary: &Summary, as_json: bool) -> Result<ExitCode> {
+    let text = match as_json {
+        true => json::to_text(summary)?,
+        false => format!("{}\n", one_line(summary)),
+    };
+    print(text.as_bytes())?;
     if let Some(lag) = summary.arrival_lag.filter(|lag| lag.late) {
         note(&format!(
             "{}: late: invocations were started so long after their arrivals that the delay is \
@@ -366,7 +403,6 @@ fn summarize(args: SummarizeArgs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_consistent() {

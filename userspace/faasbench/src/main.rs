@@ -1,6 +1,5 @@
 //! Workloads, replay and measurement for function schedulers.
 
-use clap::Parser;
 use faasbench::cli::Cli;
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ fn main() -> ExitCode {
     if let Some(code) = faas_baselines::play_role(std::env::args_os().skip(1)) {
         return code;
     }
-    match Cli::parse().execute() {
+    match Cli::of_process().execute() {
         Ok(code) => code,
         Err(error) => {
             faas_data::output::note(&format!("faasbench: {error:#}"));

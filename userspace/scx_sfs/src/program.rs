@@ -79,6 +79,9 @@ fn execute(options: &Options) -> Result<(), Failure> {
                 form(*json),
             )?);
         }
+        Some(Command::Top(top)) => {
+            return Ok(top.run(terminal::paint() == terminal::Paint::Coloured)?);
+        }
         Some(Command::Generate { folder }) => return Ok(generate::into(folder)?),
         None => {}
     }

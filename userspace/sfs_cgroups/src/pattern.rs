@@ -100,22 +100,37 @@ impl SandboxPattern {
 
     /// Returns the number of cgroups below the hierarchy at `root` that match now, at most `most`.
     pub fn count(&self, root: &Path, most: usize) -> usize {
-        self.count_from(0, root, most)
+        self.paths(root, most).len()
     }
 
-    fn count_from(&self, depth: usize, folder: &Path, most: usize) -> usize {
-        let mut found = 0;
-        for name in crate::folders_in(folder) {
-            found += match self.step(depth, &name.to_string_lossy()) {
-                Some(true) => 1,
-                Some(false) => self.count_from(depth + 1, &folder.join(&name), most - found),
-                None => 0,
+    /// Returns the paths, relative to `root`, of the cgroups below it that match now, at most
+    /// `most`.
+    pub fn paths(&self, root: &Path, most: usize) -> Vec<String> {
+        let mut found = Vec::new();
+        self.find(root, "", 0, most, &mut found);
+        found
+    }
+
+    /// Adds the matching cgroups in the folder `above`, whose path matches to `depth`.
+    fn find(&self, root: &Path, above: &str, depth: usize, most: usize, found: &mut Vec<String>) {
+        for name in crate::folders_in(&root.join(above)) {
+            if found.len() >= most {
+                return;
+            }
+            // As `Sandboxes`: other names are no sandboxes.
+            let Some(name) = name.to_str() else {
+                continue;
             };
-            if found >= most {
-                return most;
+            let path = match above {
+                "" => name.to_owned(),
+                above => format!("{above}/{name}"),
+            };
+            match self.step(depth, name) {
+                Some(true) => found.push(path),
+                Some(false) => self.find(root, &path, depth + 1, most, found),
+                None => {}
             }
         }
-        found
     }
 
     /// Returns the name of the function whose sandbox is at `path`, relative to the root: the
@@ -171,6 +186,10 @@ mod tests {
             let pattern = SandboxPattern::parse(pattern).unwrap();
             assert_eq!(pattern.count(root.path(), most), count, "{pattern:?}");
         }
+        let pattern = SandboxPattern::parse("*/{function}-*").unwrap();
+        let mut paths = pattern.paths(root.path(), 9);
+        paths.sort();
+        assert_eq!(paths, ["f/a-1", "f/a-2", "g/a-1"]);
     }
 
     #[test]

@@ -14,11 +14,12 @@ pub const NOBODY: u32 = 65534;
 const TOOLS: [&str; 5] = ["bash", "cat", "grep", "sed", "sort"];
 /// What the sets `build`, `test`, `variants` and `vm` of `scripts/setup-host` need, apart from clang and
 /// libraries. Nothing calls them.
-const NEEDS: [&str; 12] = [
+const NEEDS: [&str; 13] = [
     "make",
     "gcc",
     "shellcheck",
     "shfmt",
+    "tmux",
     "clang-format",
     "cpio",
     "gzip",

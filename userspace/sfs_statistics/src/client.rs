@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 
 use scx_stats::prelude::*;
 use scx_stats::StatsErrno;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use super::{FunctionReport, Metrics};
 
 /// Longest wait for an answer, in ms: the control loop answers within milliseconds, but a busy
 /// machine may let it wait.
@@ -61,9 +65,62 @@ impl From<anyhow::Error> for Unanswered {
 ///
 /// There is none, or it is a refusal.
 pub fn ask(request: &str, arguments: &[(&str, &str)]) -> Result<Value, Unanswered> {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut client = StatsClient::new().connect(Some(LIMIT_MS))?;
-    Ok(client.request(request, arguments.iter().map(own).collect())?)
+    Connection::open(None)?.ask(request, arguments)
+}
+
+/// A connection to the running scheduler, for several requests.
+pub struct Connection(StatsClient);
+
+impl Connection {
+    /// Connects to the scheduler that serves at `socket`; None: where all scx schedulers do.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or this user may not connect.
+    pub fn open(socket: Option<&Path>) -> Result<Self, Unanswered> {
+        let client = match socket {
+            Some(path) => StatsClient::new().set_path(path),
+            None => StatsClient::new(),
+        };
+        Ok(Self(client.connect(Some(LIMIT_MS))?))
+    }
+
+    /// Returns the answer to `request` with these arguments. After an error other than a refusal
+    /// the connection is of no more use.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, it is a refusal, or it is of another form.
+    pub fn ask<T: DeserializeOwned>(
+        &mut self,
+        request: &str,
+        arguments: &[(&str, &str)],
+    ) -> Result<T, Unanswered> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Ok(self
+            .0
+            .request(request, arguments.iter().map(own).collect())?)
+    }
+
+    /// Returns the statistics. Counters are since load the first time, then since the previous
+    /// answer on this connection.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::ask`].
+    pub fn metrics(&mut self) -> Result<Metrics, Unanswered> {
+        self.ask("stats", &[])
+    }
+
+    /// Returns what was learned about the `most` functions with the most work.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::ask`].
+    pub fn functions(&mut self, most: usize) -> Result<Vec<FunctionReport>, Unanswered> {
+        let count = most.to_string();
+        self.ask("stats", &[("target", "functions"), ("count", &count)])
+    }
 }
 
 #[cfg(test)]

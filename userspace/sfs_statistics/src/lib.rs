@@ -9,7 +9,7 @@
 //! | `requests` | requests of clients |
 //! | `server` | the socket for clients |
 //! | `peer` | what the user of a client may do |
-//! | `client` | one request of a client |
+//! | `client` | requests of a client |
 //! | `functions` | the client behind `scx_sfs functions`, and its reports |
 //! | `bridge` | passes requests to the control loop |
 //! | `export`, `times` | what the crate `sfs_metrics` exports, with times by function |
@@ -33,7 +33,7 @@ use anyhow::Result;
 use scx_stats::prelude::*;
 
 pub use bridge::{Asked, Asker, Desk, StatsBridge};
-pub use client::{ask, Unanswered};
+pub use client::{ask, Connection, Unanswered};
 pub use export::{Delays, Export};
 pub use functions::{print_functions, FunctionReport};
 pub use metrics::{Metrics, RunInfo};
@@ -50,6 +50,11 @@ pub enum Form {
     },
     /// For programs.
     Json,
+}
+
+/// Returns the meaning of the statistic with this name.
+pub fn meaning(name: &str) -> Option<String> {
+    Metrics::meta().fields.remove(name)?.attrs.desc
 }
 
 /// Writes a description of the statistics.

@@ -7,7 +7,7 @@ use scx_stats_derive::{stat_doc, Stats};
 use serde::{Deserialize, Serialize};
 use sfs_bpf::bpf_intf::*;
 use sfs_bpf::exit::End;
-use sfs_bpf::kernel::Policy;
+use sfs_bpf::kernel::{Policy, Queues};
 use sfs_bpf::with_kernel_counters;
 use sfs_listener::{with_hint_counters, HintCounters};
 use sfs_policy::{Counters, Mode};
@@ -88,6 +88,11 @@ with_kernel_counters! { with_hint_counters { metrics {
              functions",
         functions: u64 = "Functions with learned service times (--policy learned)",
         rank_tables: u64 = "Rank tables that functions share; 0 if nothing is ranked",
+        queued_filter: u64 = "Tasks that wait in FILTER now; 0 where it is split into shards",
+        queued_ranked: u64 = "Tasks that wait in the order of ranks now",
+        queued_fair: u64 = "Function tasks that wait in FAIR now",
+        queued_outside: u64 = "Tasks outside of functions that wait now",
+        runnable: u64 = "Function tasks that run or wait now (--policy learned)",
         queue_delay_mean_us: f64 = "Mean queueing delay of FILTER work, in microseconds",
         queue_delay_p99_us: u64 = "99th percentile of the queueing delay since load, in \
              microseconds (upper end of a power of two)",
@@ -159,6 +164,18 @@ impl Metrics {
     pub fn with_policy(self, policy: Policy) -> Self {
         Self {
             policy: policy.to_string(),
+            ..self
+        }
+    }
+
+    /// Adds the present lengths of the queues.
+    pub fn with_queues(self, queues: Queues) -> Self {
+        Self {
+            queued_filter: queues.filter,
+            queued_ranked: queues.ranked,
+            queued_fair: queues.fair,
+            queued_outside: queues.outside,
+            runnable: queues.runnable,
             ..self
         }
     }
@@ -291,5 +308,12 @@ mod tests {
             ..before.clone()
         };
         assert_eq!(later.since(&before).arrivals, 2);
+        let counters = later.counters();
+        let count = |wanted| {
+            let mut counters = counters.iter();
+            counters.find_map(|(name, _, count)| (*name == wanted).then_some(*count))
+        };
+        assert_eq!((count("arrivals"), count("overloads")), (Some(9), Some(1)));
+        assert_eq!(count("queued_fair"), None);
     }
 }

@@ -31,6 +31,7 @@ pub(super) struct DriveArgs {
 
 impl DriveArgs {
     pub(super) fn execute(self) -> Result<ExitCode> {
+        let json = self.run.json;
         let drive = Drive {
             run: self.run.read()?,
             targets: self.target,
@@ -38,6 +39,6 @@ impl DriveArgs {
             ready: Duration::from_secs(self.ready_s),
             patience: Duration::from_secs(self.timeout_s),
         };
-        finish(&drive.execute()?)
+        finish(&drive.execute()?, json)
     }
 }

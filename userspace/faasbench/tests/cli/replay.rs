@@ -43,9 +43,14 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
         value
     };
     assert_eq!(summary("again.json"), summary("out/eevdf.json"));
-    let said = place.succeed("report out/eevdf.json out/first.json out/batch.json");
+    let reported = "report out/eevdf.json out/first.json out/batch.json";
+    let said = place.succeed(reported);
     assert!(said.contains("first against eevdf: "), "{said}");
     assert!(place.read("out/report.html").contains("</html>"));
+    let said = place.succeed(&format!("{reported} --json"));
+    assert_eq!(said, place.read("out/summary.json"));
+    let said = place.succeed("run --trace t.csv --scheduler eevdf --cpus 1 --out out --json");
+    assert_eq!(said, place.read("out/eevdf.json"));
 }
 
 /// Checks properties that hold on any machine, however busy.

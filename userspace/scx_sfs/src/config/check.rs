@@ -21,9 +21,9 @@ const INDENT: usize = 6 + 17;
 /// Check whether this machine and the configuration are ready for scx_sfs.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-Each line is ok, warn (scx_sfs runs, but something could be better) or fail, with
-what to do. It loads and changes nothing. As another user than root it cannot see
-everything.
+Each line is ok, warn (scx_sfs runs, but something could be better) or fail,
+with what to do. It loads and changes nothing. As another user than root it
+cannot see everything.
 
 Exit status: 0 no fail; 1 a fail; 2 wrong options.
 

@@ -91,9 +91,9 @@ fn next(options: &[OsString]) -> Result<Report, Failure> {
 /// Change a key of the running scx_sfs, without a reload.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-The change lasts until scx_sfs ends; a reload after CPU hotplug keeps it. To keep
-it longer write it to /etc/scx_sfs/config.toml as well. Only root and the user that
-runs scx_sfs may change it. A list is separated by commas.
+The change lasts until scx_sfs ends; a reload after CPU hotplug keeps it. To
+keep it longer write it to /etc/scx_sfs/config.toml as well. Only root and the
+user that runs scx_sfs may change it. A list is separated by commas.
 
 Examples:
   scx_sfs set slice-us 5000         # a fixed slice from now on

@@ -104,6 +104,7 @@ impl Control<'_, '_> {
         )
         .with_run(&self.run)
         .with_policy(self.policy())
+        .with_queues(self.kernel.queues())
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
         .with_hints(hints.map(HintListener::counters).unwrap_or_default())

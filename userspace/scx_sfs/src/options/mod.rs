@@ -37,6 +37,7 @@ use sfs_listener::HintOptions;
 use sfs_log::Form as LogForm;
 use sfs_metrics::MetricsOptions;
 use sfs_statistics::MAX_FUNCTIONS;
+use sfs_top::TopCommand;
 use values::{parse_ageing, parse_interval, parse_overload_factor};
 
 const NS_PER_US: u64 = 1000;
@@ -310,6 +311,9 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Show a running scx_sfs on the terminal: load, mode, queues, delays,
+    /// functions, sandboxes.
+    Top(TopCommand),
     /// Write man pages, completions and example configurations into FOLDER,
     /// all made from the definition of the options: for packages.
     #[command(hide = true, after_help = "Example:\n  scx_sfs generate out/share")]

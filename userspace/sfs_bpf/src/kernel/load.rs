@@ -1,5 +1,6 @@
 //! Loading the kernel half: opens it, sets its tunables, and loads it into the kernel.
 
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
@@ -52,6 +53,8 @@ impl<'object> KernelHalf<'object> {
             link: None,
             watchers: Vec::new(),
             left_out: LeftOut::default(),
+            places: OnceCell::new(),
+            queues_failed: Cell::new(false),
         };
         half.set_slice(slice);
         Ok(half)

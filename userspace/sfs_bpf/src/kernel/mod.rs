@@ -7,6 +7,7 @@
 //! | `sandboxes` | which cgroups are sandboxes |
 //! | `hints` | hints from the platform |
 //! | `ranking` | ranks of functions |
+//! | `queues` | lengths of the queues |
 //! | `exit` | the end of the scheduler |
 //! | `shared` | words and structs that both halves use |
 //! | `messages` | libbpf's messages |
@@ -15,11 +16,13 @@ mod exit;
 mod hints;
 mod load;
 mod messages;
+mod queues;
 mod ranking;
 mod sandboxes;
 mod shared;
 mod tunables;
 
+use std::cell::{Cell, OnceCell};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -29,6 +32,7 @@ use scx_utils::{scx_ops_attach, try_set_rlimit_infinity};
 use sfs_policy::Mode;
 
 pub use hints::{KernelHint, Verdicts, KERNEL_BATCH};
+pub use queues::Queues;
 pub use ranking::Ranking;
 pub use tunables::{Policy, Slice, Span, Tunables};
 
@@ -51,6 +55,9 @@ pub struct KernelHalf<'object> {
     /// The programs that watch boundaries.
     watchers: Vec<Link>,
     left_out: LeftOut,
+    /// Where the lengths of the queues are, once looked up; None: they were not found.
+    places: OnceCell<Option<queues::Places>>,
+    queues_failed: Cell<bool>,
 }
 
 impl<'object> KernelHalf<'object> {

@@ -42,6 +42,9 @@ pub(super) enum Gen {
     /// Two kinds of functions, short and long, with a gap between
     Bimodal(BimodalArgs),
     /// Durations drawn from a file of measurements
+    #[command(override_usage = "\
+faasbench gen empirical [OPTIONS] --durations <FILE> --invocations <N>
+         --cpus <C>")]
     Empirical(EmpiricalArgs),
     /// FaaSched's applications: five latency-sensitive, five latency-desirable
     ///
