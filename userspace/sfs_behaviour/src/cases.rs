@@ -4,7 +4,9 @@ use sfs_function_cases::{
     boundaries, credit, groups, hints, learned, overload, placement, policies, queues, sandboxes,
     shards, slice, tenants,
 };
-use sfs_loader_cases::{configuration, disk, faults, files, lifecycle, operator, restarts, texts};
+use sfs_loader_cases::{
+    configuration, disk, explanations, faults, files, lifecycle, operator, restarts, texts,
+};
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
 use sfs_testbed::case::Case;
 
@@ -37,6 +39,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         daemons::CASES,
         rates::CASES,
         restarts::CASES,
+        explanations::CASES,
         disk::CASES,
     ]
     .into_iter()

@@ -191,7 +191,9 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("300us"), Ok(Duration::from_micros(300)));
-        for wrong in ["", "500", "ms", "-1ms", "1h", "1 s", "0s", "1e9s", "4000s", "1.2.3s"] {
+        for wrong in [
+            "", "500", "ms", "-1ms", "1h", "1 s", "0s", "1e9s", "4000s", "1.2.3s",
+        ] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));

@@ -43,7 +43,10 @@ impl Cpus {
 
     /// Returns whether all of them are in `other`.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.0.iter().zip(other.0).all(|(own, other)| own & !other == 0)
+        self.0
+            .iter()
+            .zip(other.0)
+            .all(|(own, other)| own & !other == 0)
     }
 
     /// Returns what is in both.

@@ -1,8 +1,8 @@
 //! Follows the scheduler for a time: reads events, orders them, and passes what comes of them on.
 
+use std::cell::RefCell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -236,7 +236,9 @@ fn block_signals() -> Result<SignalFd> {
 
 /// Waits for [`INTERVAL`]. Returns whether the watch is over.
 fn wait(signals: &SignalFd, end: Option<Instant>) -> Result<bool> {
-    let left = end.map_or(INTERVAL, |end| end.saturating_duration_since(Instant::now()));
+    let left = end.map_or(INTERVAL, |end| {
+        end.saturating_duration_since(Instant::now())
+    });
     let time = left.min(INTERVAL);
     let timeout = PollTimeout::try_from(time).context("the time is too long")?;
     let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
@@ -261,7 +263,9 @@ mod tests {
             what: What::Confined(1, Cpus::default()),
         };
         let mut order = Order::default();
-        [9_000_000, 1_000_000, 3_000_000].map(|at| order.add(event(at)));
+        for at in [9_000_000, 1_000_000, 3_000_000] {
+            order.add(event(at));
+        }
         let times = |events: Vec<Event>| -> Vec<u64> {
             events.iter().map(|event| event.at_ns / 1_000_000).collect()
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 use sfs_cgroups::{SandboxPattern, CGROUP_ROOT};
 use sfs_text::word;
 
-use crate::roster::{Class, Roster, Who, BY_PROGRAM};
+use crate::roster::{is_by_program, Class, Roster, Who};
 
 /// Most cgroups whose paths are known at a time.
 const MOST: usize = 262_144;
@@ -54,7 +54,8 @@ impl Names {
     /// A cgroup has been made.
     pub fn add(&mut self, id: u64, path: String) {
         if self.paths.len() < MOST || self.paths.contains_key(&id) {
-            self.paths.insert(id, path.trim_start_matches('/').to_owned());
+            self.paths
+                .insert(id, path.trim_start_matches('/').to_owned());
         }
     }
 
@@ -92,7 +93,7 @@ impl Names {
     }
 
     fn function(&self, roster: &Roster, who: &Who) -> String {
-        if who.function & BY_PROGRAM != 0 {
+        if is_by_program(who.function) {
             return program(who);
         }
         if who.function == 0 {
@@ -136,6 +137,7 @@ fn without_number(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::roster::{BY_PROGRAM, NAMED};
 
     fn who(class: Class, function: u64, group: u64) -> Who {
         Who {
@@ -187,15 +189,15 @@ mod tests {
         let names = names(&[]);
         assert!(names.is_wanted(99));
         let mut roster = Roster::default();
-        let named = roster.number(who(Class::Function, 1 << 63, 2));
+        let named = roster.number(who(Class::Function, NAMED | BY_PROGRAM, 2));
         assert_eq!(names.runner(&roster, named), "fn/resize-1");
-        roster.number(who(Class::Function, 1 << 63, 3));
+        roster.number(who(Class::Function, NAMED | BY_PROGRAM, 3));
         assert_eq!(names.runner(&roster, named), "fn/resize");
         let program = roster.number(who(Class::Function, BY_PROGRAM | 5, 2));
         assert_eq!(names.runner(&roster, program), "node");
         let outside = roster.number(who(Class::Outside, 0, 5));
         assert_eq!(names.runner(&roster, outside), "node");
-        let strange = roster.number(who(Class::Function, 1 << 63 | 9, 5));
+        let strange = roster.number(who(Class::Function, NAMED | 9, 5));
         assert_eq!(names.runner(&roster, strange), r"system/sshd\n");
     }
 }

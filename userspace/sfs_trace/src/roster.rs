@@ -7,9 +7,18 @@ use crate::event::Comm;
 /// Most kinds of runners that are told apart. Further ones share a number.
 const MOST: usize = 65_536;
 
-/// Set in the identity of a function that is known by its program's name
-/// (`SFS_FUNCTION_COMM` of the kernel half).
+/// Set in the identity of a function that has a name, by a hint or the loader (`SFS_FUNCTION_NAMED`
+/// of the kernel half).
+pub const NAMED: u64 = 1 << 63;
+
+/// Set in the identity of a function that is known by its program's name (`SFS_FUNCTION_COMM`),
+/// unless it is [`NAMED`]: then the bit has no meaning.
 pub const BY_PROGRAM: u64 = 1 << 62;
+
+/// Returns whether a function with this identity is known by its program's name.
+pub fn is_by_program(function: u64) -> bool {
+    function & (NAMED | BY_PROGRAM) == BY_PROGRAM
+}
 
 /// A class of runners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,7 +104,7 @@ impl Roster {
         if who.function != 0 && who.class == Class::Function {
             self.note_sandbox(who.function, who.group);
             // A function is one runner, whatever its programs and its sandboxes are.
-            if who.function & BY_PROGRAM == 0 {
+            if !is_by_program(who.function) {
                 who.comm = [0; 16];
             }
             who.group = 0;

@@ -175,7 +175,9 @@ impl<'a> Fields<'a> {
             let Some(name) = member.name else {
                 continue;
             };
-            let bytes = types.type_by_id::<BtfType<'_>>(member.ty).map_or(0, size_of);
+            let bytes = types
+                .type_by_id::<BtfType<'_>>(member.ty)
+                .map_or(0, size_of);
             fields.insert(name.to_string_lossy().into_owned(), (offset / 8, bytes));
         }
         Ok(Self {
@@ -192,7 +194,10 @@ impl<'a> Fields<'a> {
                 "{field} of struct {} has {found} bytes, not {bytes}",
                 self.name
             ))),
-            None => bail!(other_version(&format!("no {field} in struct {}", self.name))),
+            None => bail!(other_version(&format!(
+                "no {field} in struct {}",
+                self.name
+            ))),
         }
     }
 

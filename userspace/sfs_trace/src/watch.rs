@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::rc::Rc;
 
 use anyhow::{bail, ensure, Context, Result};
 use libbpf_rs::btf::types::{Func, Typedef};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{OpenObject, RingBufferBuilder};
+use libbpf_rs::{OpenObject, RingBuffer, RingBufferBuilder};
 use zerocopy::FromBytes;
 
 use crate::bpf_intf as bpf;
@@ -41,7 +42,9 @@ pub enum Report {
 /// A watch.
 pub struct Watch {
     skel: BpfSkel<'static>,
-    unit: Option<u32>,
+    events: RingBuffer<'static>,
+    /// What was read from `events`.
+    seen: Rc<RefCell<Vec<Report>>>,
     missing: Vec<&'static str>,
 }
 
@@ -88,7 +91,9 @@ impl Watch {
             use_contexts(&mut open, contexts)?;
         }
         let constants = open.maps.rodata_data.as_deref_mut();
-        constants.context("the program has no constants")?.nr_cpu_ids = nr_cpu_ids()?;
+        constants
+            .context("the program has no constants")?
+            .nr_cpu_ids = nr_cpu_ids()?;
         let missing = leave_out(&mut open)?;
         let mut skel = open.load().context(
             "the kernel refuses the program that reports scheduling events; it needs root and a \
@@ -96,9 +101,13 @@ impl Watch {
         )?;
         skel.attach()
             .context("cannot attach the program that reports scheduling events")?;
+        let unit = contexts.map(|contexts| contexts.unit);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let events = reader(&skel, unit, Rc::clone(&seen))?;
         Ok(Self {
             skel,
-            unit: contexts.map(|contexts| contexts.unit),
+            events,
+            seen,
             missing,
         })
     }
@@ -149,17 +158,26 @@ impl Watch {
     ///
     /// The events cannot be read.
     pub fn read(&self) -> Result<Vec<Report>> {
-        let seen = RefCell::new(Vec::new());
-        let unit = self.unit;
-        let mut builder = RingBufferBuilder::new();
-        builder.add(&self.skel.maps.events, |bytes| {
-            seen.borrow_mut().extend(report_of(bytes, unit));
-            0
-        })?;
-        let read = builder.build()?.consume_raw();
+        let read = self.events.consume_raw();
         ensure!(read >= 0, "cannot read the scheduling events: {read}");
-        Ok(seen.into_inner())
+        Ok(self.seen.take())
     }
+}
+
+/// Returns a reader of the events, which puts them into `seen`.
+fn reader(
+    skel: &BpfSkel<'_>,
+    unit: Option<u32>,
+    seen: Rc<RefCell<Vec<Report>>>,
+) -> Result<RingBuffer<'static>> {
+    let mut builder = RingBufferBuilder::new();
+    let failed = "cannot read the scheduling events";
+    let add = move |bytes: &[u8]| {
+        seen.borrow_mut().extend(report_of(bytes, unit));
+        0
+    };
+    builder.add(&skel.maps.events, add).context(failed)?;
+    builder.build().context(failed)
 }
 
 /// Lets the program read the scheduler's maps.

@@ -409,7 +409,9 @@ impl Account {
 
 /// Returns who `task` is; `serves`: it serves an invocation.
 fn who_is(task: &Task, serves: bool) -> Who {
-    let (function, sandbox) = task.work.map_or((0, 0), |work| (work.function, work.sandbox));
+    let (function, sandbox) = task
+        .work
+        .map_or((0, 0), |work| (work.function, work.sandbox));
     let class = match task {
         Task {
             real_time: true, ..

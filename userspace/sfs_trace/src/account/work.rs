@@ -79,7 +79,10 @@ impl Account {
             Some(seq) if seq == work.seq => self.end(work.unit, self.now),
             Some(_) => {
                 // The next one has begun, which ends the last one.
-                self.end(work.unit, if work.open { work.arrived_at } else { self.now });
+                self.end(
+                    work.unit,
+                    if work.open { work.arrived_at } else { self.now },
+                );
                 if work.open {
                     self.begin(task, work);
                 }

@@ -134,7 +134,11 @@ fn by_name(
             class: class.name(),
             invocations,
             cpu_ms: time as f64 / 1e6,
-            share: if total > 0.0 { time as f64 / total } else { 0.0 },
+            share: if total > 0.0 {
+                time as f64 / total
+            } else {
+                0.0
+            },
         })
         .collect();
     found.sort_by(|a, b| {

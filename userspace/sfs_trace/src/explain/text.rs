@@ -98,8 +98,14 @@ pub fn sentences(slow: &Slow) -> Vec<String> {
     }
     let displaced = of(Kind::Displaced);
     if is_shown(displaced) {
-        let mut sentence = format!("was displaced by real-time work for {}", part(slow, displaced));
-        let by = slow.displaced_by.iter().find(|one| one.class == "real_time");
+        let mut sentence = format!(
+            "was displaced by real-time work for {}",
+            part(slow, displaced)
+        );
+        let by = slow
+            .displaced_by
+            .iter()
+            .find(|one| one.class == "real_time");
         if let Some(by) = by {
             sentence += &format!(": {}", runner(by));
         }
@@ -110,13 +116,19 @@ pub fn sentences(slow: &Slow) -> Vec<String> {
         let group = slow.parked_by.as_deref().unwrap_or("its cgroup");
         parts.push((
             parked,
-            format!("was parked for {}: {group} was out of quota (cpu.max)", part(slow, parked)),
+            format!(
+                "was parked for {}: {group} was out of quota (cpu.max)",
+                part(slow, parked)
+            ),
         ));
     }
     parts.extend(running(slow, &of).filter(|(ms, _)| is_shown(*ms)));
     let others = [
         (Kind::BlockedIo, "was blocked by input or output for"),
-        (Kind::Blocked, "was blocked (slept, or waited for others) for"),
+        (
+            Kind::Blocked,
+            "was blocked (slept, or waited for others) for",
+        ),
         (Kind::Unseen, "waited before a process turned to it for"),
     ];
     for (kind, words) in others {
@@ -126,12 +138,14 @@ pub fn sentences(slow: &Slow) -> Vec<String> {
     }
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut sentences: Vec<String> = parts.into_iter().map(|(_, sentence)| sentence).collect();
-    for (when, ran) in [
-        ("while it waited", &slow.ran_instead),
-        ("while it was displaced", &slow.displaced_by),
+    let queued = (Kind::ALL.iter()).filter(|kind| matches!(kind, Kind::Queued(_)));
+    let queued = queued.map(|kind| of(*kind)).sum();
+    for (when, ms, ran) in [
+        ("while it waited", queued, &slow.ran_instead),
+        ("while it was displaced", displaced, &slow.displaced_by),
     ] {
         let list = list(ran);
-        if !list.is_empty() {
+        if is_shown(ms) && !list.is_empty() {
             let cpus = match slow.cpus {
                 1 => "its one CPU".to_owned(),
                 count => format!("its {count} CPUs"),
@@ -200,7 +214,11 @@ pub fn text(report: &Report) -> String {
             slow.pid,
             time(slow.took_ms),
         ));
-        lines.extend(slow.sentences.iter().map(|sentence| format!("   {sentence}")));
+        lines.extend(
+            slow.sentences
+                .iter()
+                .map(|sentence| format!("   {sentence}")),
+        );
         if slow.unrecorded > 0 {
             lines.push(format!(
                 "   it changed too often: who ran instead is not known for its last {} changes",

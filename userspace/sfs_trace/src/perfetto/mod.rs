@@ -133,7 +133,10 @@ impl<W: Write> Tracer<W> {
             Detail::Number("process", invocation.pid.into()),
             Detail::Text("cgroup", &cgroup),
             Detail::Text("ended", if invocation.finished { "yes" } else { "no" }),
-            Detail::Number("before_watch_ns", invocation.time(Kind::Before).cast_signed()),
+            Detail::Number(
+                "before_watch_ns",
+                invocation.time(Kind::Before).cast_signed(),
+            ),
             Detail::Number("unrecorded_segments", invocation.unrecorded.cast_signed()),
         ];
         let begin = invocation.begin + invocation.time(Kind::Before);

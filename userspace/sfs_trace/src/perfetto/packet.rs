@@ -122,7 +122,13 @@ impl<W: Write> Packets<W> {
         category: &str,
         details: &[Detail<'_>],
     ) -> Result<()> {
-        self.event(event::SLICE_BEGIN, at, track, Some((name, category)), details)
+        self.event(
+            event::SLICE_BEGIN,
+            at,
+            track,
+            Some((name, category)),
+            details,
+        )
     }
 
     /// The slice on a track that began last ends.
