@@ -73,6 +73,8 @@ fn execute(options: &Options) -> Result<(), Failure> {
         Some(Command::Config(config)) => return config.run(),
         Some(Command::Set(set)) => return Ok(set.run()?),
         Some(Command::Hint(hint)) => return Ok(hint.run()?),
+        Some(Command::Trace(trace)) => return Ok(trace.run()?),
+        Some(Command::Explain(explain)) => return Ok(explain.run()?),
         Some(Command::Functions { count, json }) => {
             return Ok(sfs_statistics::print_functions(
                 (*count).into(),

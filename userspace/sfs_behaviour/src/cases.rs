@@ -5,7 +5,7 @@ use sfs_function_cases::{
     shards, slice, tenants,
 };
 use sfs_loader_cases::{
-    configuration, disk, faults, files, lifecycle, metrics, operator, restarts, texts,
+    configuration, disk, explanations, faults, files, lifecycle, metrics, operator, restarts, texts,
 };
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
 use sfs_testbed::case::Case;
@@ -40,6 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         daemons::CASES,
         rates::CASES,
         restarts::CASES,
+        explanations::CASES,
         disk::CASES,
     ]
     .into_iter()

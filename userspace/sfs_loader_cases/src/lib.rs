@@ -1,8 +1,10 @@
 //! Behaviour cases about the loader `scx_sfs`: loading, unloading and restarts,
-//! its output, its files, and faults of its environment.
+//! its output, its files, its explanations of slow requests, and faults of its
+//! environment.
 
 pub mod configuration;
 pub mod disk;
+pub mod explanations;
 pub mod faults;
 pub mod files;
 pub mod lifecycle;

@@ -38,6 +38,7 @@ use sfs_log::Form as LogForm;
 use sfs_metrics::MetricsOptions;
 use sfs_statistics::MAX_FUNCTIONS;
 use sfs_top::TopCommand;
+use sfs_trace::commands::{ExplainCommand, TraceCommand};
 use values::{parse_ageing, parse_interval, parse_overload_factor};
 
 const NS_PER_US: u64 = 1000;
@@ -294,6 +295,10 @@ pub enum Command {
     Set(SetCommand),
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
+    /// Write a trace of invocations for Perfetto's viewer.
+    Trace(TraceCommand),
+    /// Tell why requests were slow: where their time went, and who ran instead.
+    Explain(ExplainCommand),
     /// List the functions that a running scx_sfs has learned: number of
     /// completions, service times, rank of a new invocation (lower is earlier),
     /// and share of all work.

@@ -1,0 +1,566 @@
+//! Tests of the state machine.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::Work;
+use crate::invocation::Segment;
+use crate::kind::PARKED;
+
+/// A task of process `pid` outside of any invocation.
+fn task(pid: i32) -> Task {
+    Task {
+        pid,
+        tgid: pid,
+        comm: *b"resize\0\0\0\0\0\0\0\0\0\0",
+        cgroup: 5,
+        place: None,
+        turn: Turn::Fair,
+        real_time: false,
+        kernel: false,
+        confined: false,
+        last: false,
+        work: Some(Work {
+            unit: pid as u64,
+            seq: 0,
+            open: false,
+            arrived_at: 0,
+            function: 7,
+            sandbox: 0,
+        }),
+    }
+}
+
+/// The same, serving invocation `seq`, which arrived at `arrived_at`.
+fn serving(pid: i32, seq: u32, arrived_at: u64) -> Task {
+    let mut task = task(pid);
+    if let Some(work) = &mut task.work {
+        (work.seq, work.open, work.arrived_at) = (seq, true, arrived_at);
+    }
+    task
+}
+
+/// The same, after its end.
+fn served(pid: i32, seq: u32) -> Task {
+    let mut task = serving(pid, seq, 0);
+    if let Some(work) = &mut task.work {
+        work.open = false;
+    }
+    task
+}
+
+fn idle() -> Task {
+    Task {
+        work: None,
+        ..task(0)
+    }
+}
+
+fn real_time(pid: i32) -> Task {
+    Task {
+        real_time: true,
+        ..task(pid)
+    }
+}
+
+/// Waits in `queue`, the id of a dispatch queue.
+fn in_queue(task: Task, queue: u64) -> Task {
+    let place = Place::of_queue(queue);
+    Task { place, ..task }
+}
+
+fn with_turn(task: Task, turn: Turn) -> Task {
+    Task { turn, ..task }
+}
+
+fn account() -> Account {
+    Account::new(Source::Scheduler, 2, 0, 1000)
+}
+
+fn switch(account: &mut Account, at_ns: u64, cpu: usize, prev: Task, left: Left, next: Task) {
+    let what = What::Switch {
+        cpu,
+        prev,
+        left,
+        next,
+    };
+    account.add(&Event { at_ns, what });
+}
+
+fn wake(account: &mut Account, at_ns: u64, task: Task) {
+    let what = What::Wake { task, new: false };
+    account.add(&Event { at_ns, what });
+}
+
+fn birth(account: &mut Account, at_ns: u64, task: Task) {
+    let what = What::Wake { task, new: true };
+    account.add(&Event { at_ns, what });
+}
+
+fn ended(account: &mut Account) -> Vec<Invocation> {
+    let out = account.take().into_iter();
+    out.filter_map(|output| match output {
+        Output::Ended(invocation) => Some(*invocation),
+        Output::Run(_) => None,
+    })
+    .collect()
+}
+
+fn segments(invocation: &Invocation) -> Vec<(Kind, u64)> {
+    let of = |segment: &Segment| (segment.kind, segment.to - segment.from);
+    invocation.segments.iter().map(of).collect()
+}
+
+const ASLEEP: Left = Left::Asleep { io: false };
+const FAIR: u64 = 0x2_0000;
+const FILTER: u64 = 0x1_0000;
+
+#[test]
+fn a_process_waits_runs_sleeps_and_exits() {
+    let mut account = account();
+    birth(&mut account, 100, in_queue(serving(10, 1, 100), FILTER));
+    let filter = with_turn(serving(10, 1, 100), Turn::Filter);
+    switch(&mut account, 130, 0, idle(), ASLEEP, filter);
+    switch(
+        &mut account,
+        150,
+        0,
+        filter,
+        Left::Asleep { io: true },
+        idle(),
+    );
+    wake(&mut account, 190, in_queue(serving(10, 1, 100), FAIR));
+    switch(&mut account, 200, 1, idle(), ASLEEP, serving(10, 1, 100));
+    assert!(ended(&mut account).is_empty());
+    let mut last = served(10, 1);
+    last.last = true;
+    switch(&mut account, 260, 1, last, Left::Dead, idle());
+    let invocations = ended(&mut account);
+    assert_eq!(
+        segments(&invocations[0]),
+        [
+            (Kind::Queued(Queue::Filter), 30),
+            (Kind::Running(Turn::Filter), 20),
+            (Kind::BlockedIo, 40),
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 60),
+        ]
+    );
+    assert!(invocations[0].finished);
+    assert_eq!(invocations[0].turnaround(), 160);
+    assert!(account.units.is_empty() && account.tasks.is_empty());
+    assert_eq!(account.room(), 1000);
+}
+
+#[test]
+fn a_request_arrives_when_its_server_wakes_up() {
+    let mut account = account();
+    // The server sleeps in accept(); it is seen first when it wakes up.
+    wake(&mut account, 1000, in_queue(task(10), FAIR));
+    switch(&mut account, 1010, 0, idle(), ASLEEP, task(10));
+    // accept() returns at 1020: the request arrived at the wake-up.
+    let now = What::Look(0, serving(10, 1, 1000));
+    account.add(&Event {
+        at_ns: 1020,
+        what: now,
+    });
+    switch(&mut account, 1100, 0, served(10, 1), ASLEEP, idle());
+    let invocations = ended(&mut account);
+    assert_eq!(
+        segments(&invocations[0]),
+        [
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 90),
+        ]
+    );
+    assert_eq!((invocations[0].begin, invocations[0].end), (1000, 1100));
+}
+
+#[test]
+fn the_next_request_ends_the_last_one() {
+    let mut account = account();
+    wake(&mut account, 100, in_queue(serving(10, 1, 100), FAIR));
+    switch(&mut account, 110, 0, idle(), ASLEEP, serving(10, 1, 100));
+    // The second one was accepted at 150, without a sleep, and is seen at 180.
+    switch(
+        &mut account,
+        180,
+        0,
+        serving(10, 2, 150),
+        Left::Runnable,
+        idle(),
+    );
+    account.finish(200);
+    let invocations = ended(&mut account);
+    assert_eq!((invocations[0].seq, invocations[0].end), (1, 150));
+    assert!(invocations[0].finished && !invocations[1].finished);
+    assert_eq!((invocations[1].begin, invocations[1].end), (150, 200));
+    assert_eq!(
+        segments(&invocations[1]),
+        [
+            (Kind::Running(Turn::Fair), 30),
+            (Kind::Queued(Queue::Fair), 20),
+        ]
+    );
+}
+
+#[test]
+fn a_hint_may_tell_of_an_earlier_arrival() {
+    let mut account = account();
+    wake(&mut account, 500, in_queue(serving(10, 1, 500), FAIR));
+    switch(&mut account, 510, 0, idle(), ASLEEP, serving(10, 1, 400));
+    switch(&mut account, 600, 0, served(10, 1), ASLEEP, idle());
+    let first = &ended(&mut account)[0];
+    assert_eq!(
+        segments(first),
+        [
+            (Kind::Unseen, 100),
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 90),
+        ]
+    );
+    assert_eq!(first.sums.iter().sum::<u64>(), first.turnaround());
+}
+
+#[test]
+fn what_was_before_the_watch_is_told_apart() {
+    let mut account = Account::new(Source::Scheduler, 2, 1000, 1000);
+    let old = serving(10, 4, 300);
+    switch(&mut account, 1200, 0, idle(), ASLEEP, old);
+    switch(&mut account, 1300, 0, served(10, 4), ASLEEP, idle());
+    let first = &ended(&mut account)[0];
+    assert_eq!(
+        segments(first),
+        [
+            (Kind::Before, 700),
+            (Kind::Unseen, 200),
+            (Kind::Running(Turn::Fair), 100),
+        ]
+    );
+    assert_eq!(first.seen(), 300);
+}
+
+#[test]
+fn a_displaced_task_waits_for_real_time_work_until_that_ends() {
+    let mut account = account();
+    let own = serving(10, 1, 100);
+    birth(&mut account, 100, in_queue(own, FAIR));
+    switch(&mut account, 110, 0, idle(), ASLEEP, own);
+    switch(&mut account, 150, 0, own, Left::Runnable, real_time(66));
+    switch(&mut account, 250, 0, real_time(66), ASLEEP, task(20));
+    switch(&mut account, 280, 0, task(20), ASLEEP, own);
+    account.finish(300);
+    assert_eq!(
+        segments(&ended(&mut account)[0]),
+        [
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 40),
+            (Kind::Displaced, 100),
+            (Kind::Queued(Queue::Fair), 30),
+            (Kind::Running(Turn::Fair), 20),
+        ]
+    );
+}
+
+#[test]
+fn real_time_work_on_all_cpus_displaces_who_wakes_up() {
+    let mut account = account();
+    switch(&mut account, 100, 0, idle(), ASLEEP, real_time(66));
+    wake(&mut account, 110, in_queue(serving(10, 1, 110), FILTER));
+    switch(&mut account, 120, 1, idle(), ASLEEP, real_time(67));
+    switch(&mut account, 150, 1, real_time(67), ASLEEP, idle());
+    account.finish(160);
+    assert_eq!(
+        segments(&ended(&mut account)[0]),
+        [
+            (Kind::Queued(Queue::Filter), 10),
+            (Kind::Displaced, 30),
+            (Kind::Queued(Queue::Filter), 10),
+        ]
+    );
+}
+
+#[test]
+fn a_confined_task_needs_its_own_cpus() {
+    let mut account = account();
+    let mut cpus = Cpus::default();
+    cpus.insert(0);
+    account.add(&Event {
+        at_ns: 90,
+        what: What::Confined(10, cpus),
+    });
+    let mut own = in_queue(serving(10, 1, 100), FAIR);
+    own.confined = true;
+    wake(&mut account, 100, own);
+    switch(&mut account, 120, 0, idle(), ASLEEP, real_time(66));
+    account.finish(150);
+    let first = &ended(&mut account)[0];
+    assert_eq!(first.time(Kind::Displaced), 30);
+    assert_eq!(first.cpus.as_deref().map(Cpus::count), Some(1));
+}
+
+#[test]
+fn a_parked_task_leaves_with_its_quota() {
+    let mut account = account();
+    let own = serving(10, 1, 100);
+    switch(&mut account, 100, 0, idle(), ASLEEP, own);
+    let parked = in_queue(own, PARKED | 99);
+    switch(&mut account, 140, 0, parked, Left::Runnable, idle());
+    let what = What::Moved(in_queue(own, FAIR));
+    account.add(&Event { at_ns: 200, what });
+    account.finish(210);
+    let first = &ended(&mut account)[0];
+    assert_eq!(
+        segments(first),
+        [
+            (Kind::Running(Turn::Fair), 40),
+            (Kind::Parked, 60),
+            (Kind::Queued(Queue::Fair), 10),
+        ]
+    );
+    assert_eq!(first.parked_by, 99);
+}
+
+#[test]
+fn a_turn_may_change_without_a_switch() {
+    let mut account = account();
+    let filter = with_turn(serving(10, 1, 100), Turn::Filter);
+    switch(&mut account, 100, 0, idle(), ASLEEP, filter);
+    let what = What::Look(0, serving(10, 1, 100));
+    account.add(&Event { at_ns: 140, what });
+    account.finish(200);
+    let out = account.take();
+    let turns: Vec<_> = out
+        .iter()
+        .filter_map(|output| match output {
+            Output::Run(run) => Some((run.turn, run.to - run.from)),
+            Output::Ended(_) => None,
+        })
+        .collect();
+    assert_eq!(turns, [(Turn::Filter, 40), (Turn::Fair, 60)]);
+    assert!(matches!(&out[2], Output::Ended(one)
+        if segments(one) == [(Kind::Running(Turn::Filter), 40), (Kind::Running(Turn::Fair), 60)]));
+}
+
+#[test]
+fn threads_share_an_invocation() {
+    let mut account = account();
+    let first = serving(10, 1, 100);
+    let second = Task { pid: 11, ..first };
+    switch(&mut account, 100, 0, idle(), ASLEEP, first);
+    switch(&mut account, 120, 1, idle(), ASLEEP, second);
+    switch(&mut account, 150, 0, first, ASLEEP, idle());
+    switch(
+        &mut account,
+        180,
+        1,
+        in_queue(second, FAIR),
+        Left::Runnable,
+        idle(),
+    );
+    switch(&mut account, 190, 1, idle(), ASLEEP, second);
+    // The leader exits first, and the invocation goes on.
+    switch(&mut account, 195, 0, idle(), ASLEEP, first);
+    switch(&mut account, 196, 0, first, Left::Dead, idle());
+    let mut last = Task {
+        last: true,
+        ..second
+    };
+    last.work = served(10, 1).work;
+    switch(&mut account, 200, 1, last, Left::Dead, idle());
+    let invocations = ended(&mut account);
+    assert_eq!(
+        segments(&invocations[0]),
+        [
+            (Kind::Running(Turn::Fair), 80),
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 10),
+        ]
+    );
+}
+
+#[test]
+fn without_scx_sfs_a_new_process_is_an_invocation() {
+    let wanted: Wanted = Box::new(|cgroup| cgroup == 5);
+    let mut account = Account::new(Source::Processes(wanted), 2, 0, 1000);
+    let plain = |pid| Task {
+        work: None,
+        turn: Turn::Other,
+        ..task(pid)
+    };
+    // An old process is none, and neither is one of another cgroup.
+    wake(&mut account, 50, plain(9));
+    birth(
+        &mut account,
+        90,
+        Task {
+            cgroup: 6,
+            ..plain(8)
+        },
+    );
+    birth(&mut account, 100, plain(10));
+    switch(&mut account, 120, 0, idle(), ASLEEP, plain(10));
+    let last = Task {
+        last: true,
+        ..plain(10)
+    };
+    switch(&mut account, 150, 0, last, Left::Dead, plain(9));
+    account.finish(200);
+    let invocations = ended(&mut account);
+    assert_eq!(invocations.len(), 1);
+    assert_eq!(
+        segments(&invocations[0]),
+        [
+            (Kind::Queued(Queue::Other), 20),
+            (Kind::Running(Turn::Other), 30),
+        ]
+    );
+}
+
+#[test]
+fn a_wake_up_of_a_task_that_runs_is_none() {
+    let mut account = account();
+    let own = serving(10, 1, 100);
+    switch(&mut account, 100, 0, idle(), ASLEEP, own);
+    wake(&mut account, 120, own);
+    account.finish(150);
+    let only = [(Kind::Running(Turn::Fair), 50)];
+    assert_eq!(segments(&ended(&mut account)[0]), only);
+}
+
+#[test]
+fn segments_beyond_the_room_are_counted() {
+    let mut account = Account::new(Source::Scheduler, 2, 0, 3);
+    let own = serving(10, 1, 0);
+    for at in (0..100).step_by(20) {
+        switch(&mut account, at, 0, idle(), ASLEEP, own);
+        switch(&mut account, at + 10, 0, own, ASLEEP, idle());
+    }
+    account.finish(100);
+    let first = &ended(&mut account)[0];
+    assert_eq!((first.segments.len(), first.unrecorded), (3, 7));
+    assert_eq!(first.sums.iter().sum::<u64>(), first.turnaround());
+    assert_eq!(first.time(Kind::Running(Turn::Fair)), 50);
+    assert_eq!(account.room(), 3);
+}
+
+fn any_task() -> impl Strategy<Value = Task> {
+    let place = prop_oneof![
+        Just(None),
+        Just(Place::of_queue(FAIR)),
+        Just(Place::of_queue(PARKED | 9)),
+    ];
+    let work = (0..4_u32, any::<bool>(), 0..3000_u64);
+    let bits = (any::<bool>(), any::<bool>(), any::<bool>());
+    (1..5, 1..3, place, work, bits).prop_map(|(pid, tgid, place, work, bits)| {
+        let (seq, open, arrived_at) = work;
+        let unit = tgid as u64;
+        let mut made = task(pid);
+        made.tgid = tgid;
+        made.place = place;
+        (made.real_time, made.confined, made.last) = bits;
+        made.work = Some(Work {
+            unit,
+            seq,
+            open,
+            arrived_at,
+            function: unit,
+            sandbox: 0,
+        });
+        made
+    })
+}
+
+fn any_what() -> impl Strategy<Value = What> {
+    let left = prop_oneof![Just(Left::Runnable), Just(ASLEEP), Just(Left::Dead)];
+    let next = prop_oneof![Just(idle()), any_task()];
+    prop_oneof![
+        4 => (0..3_usize, any_task(), left, next).prop_map(|(cpu, prev, left, next)| {
+            What::Switch { cpu, prev, left, next }
+        }),
+        2 => (any_task(), any::<bool>()).prop_map(|(task, new)| What::Wake { task, new }),
+        1 => any_task().prop_map(What::Moved),
+        1 => (0..3_usize, any_task()).prop_map(|(cpu, task)| What::Look(cpu, task)),
+        1 => (1..5, 0..4_usize).prop_map(|(pid, cpus)| What::Confined(pid, Cpus::first(cpus))),
+    ]
+}
+
+/// Checks that the segments cover the invocation's life.
+fn check(invocation: &Invocation) -> Result<(), TestCaseError> {
+    let mut at = invocation.begin;
+    let mut sums = [0; crate::kind::KINDS];
+    for segment in &invocation.segments {
+        prop_assert_eq!(segment.from, at, "gap or overlap");
+        prop_assert!(segment.to > segment.from);
+        sums[segment.kind.index()] += segment.to - segment.from;
+        at = segment.to;
+    }
+    prop_assert_eq!(at, invocation.end);
+    prop_assert_eq!(sums, invocation.sums);
+    prop_assert_eq!(sums.iter().sum::<u64>(), invocation.turnaround());
+    prop_assert_eq!(invocation.unrecorded, 0);
+    Ok(())
+}
+
+proptest! {
+    /// Whatever the events are, also those that contradict each other because others were lost.
+    #[test]
+    fn segments_cover_each_invocation(events in vec((0..50_u64, any_what()), 0..200)) {
+        let mut account = Account::new(Source::Scheduler, 3, 500, 100_000);
+        let (mut at_ns, mut began, mut ran) = (500, 0, [500; 3]);
+        for (pause, what) in events {
+            at_ns += pause;
+            account.add(&Event { at_ns, what });
+            for output in account.take() {
+                match output {
+                    Output::Ended(invocation) => {
+                        began += 1;
+                        prop_assert!(invocation.end <= at_ns);
+                        check(&invocation)?;
+                    }
+                    // Stays on one CPU do not overlap.
+                    Output::Run(run) => {
+                        prop_assert!(run.from >= ran[run.cpu] && run.to > run.from);
+                        ran[run.cpu] = run.to;
+                    }
+                }
+            }
+        }
+        account.finish(at_ns + 1);
+        for invocation in ended(&mut account) {
+            began += 1;
+            check(&invocation)?;
+        }
+        prop_assert_eq!(began, account.last_serial, "each one ends once");
+        prop_assert_eq!(account.room(), 100_000);
+    }
+
+    /// What a process did is what comes out.
+    #[test]
+    fn sums_are_those_of_the_life(stays in vec((1..100_u64, 1..100_u64, 1..100_u64), 1..50)) {
+        let mut account = account();
+        let own = serving(10, 1, 100);
+        let mut at = 100;
+        for (place, (queued, runs, sleeps)) in stays.iter().enumerate() {
+            let task = in_queue(own, FAIR);
+            if place == 0 {
+                birth(&mut account, at, task);
+            } else {
+                wake(&mut account, at, task);
+            }
+            at += queued;
+            switch(&mut account, at, 0, idle(), ASLEEP, own);
+            at += runs;
+            switch(&mut account, at, 0, own, ASLEEP, idle());
+            at += sleeps;
+        }
+        account.finish(at);
+        let sum = |of: fn(&(u64, u64, u64)) -> u64| stays.iter().map(of).sum::<u64>();
+        let first = &ended(&mut account)[0];
+        prop_assert_eq!(first.time(Kind::Queued(Queue::Fair)), sum(|stay| stay.0));
+        prop_assert_eq!(first.time(Kind::Running(Turn::Fair)), sum(|stay| stay.1));
+        prop_assert_eq!(first.time(Kind::Blocked), sum(|stay| stay.2));
+        prop_assert_eq!(first.turnaround(), at - 100);
+    }
+}

@@ -1,0 +1,125 @@
+//! Which invocation a task serves, when it begins, and when it ends.
+
+use super::unit::Unit;
+use super::{who_is, Account, Output, Source};
+use crate::event::{Task, Work};
+use crate::invocation::Invocation;
+use crate::kind::KINDS;
+
+impl Account {
+    pub(super) fn unit_of(&self, task: &Task) -> Option<u64> {
+        if task.kernel {
+            return None;
+        }
+        match self.source {
+            Source::Scheduler => task.work.map(|work| work.unit),
+            Source::Processes(_) => Some(task.tgid as u64),
+        }
+    }
+
+    pub(super) fn live_of(&mut self, pid: i32) -> Option<&mut Invocation> {
+        let unit = self.tasks.get(&pid)?.unit?;
+        self.units.get_mut(&unit)?.live.as_deref_mut()
+    }
+
+    /// Notes `task`'s unit, and whether its invocation has begun or ended.
+    pub(super) fn note(&mut self, task: &Task) {
+        let Some(id) = self.unit_of(task) else {
+            return;
+        };
+        let now = self.now;
+        let state = self.tasks.entry(task.pid).or_default();
+        let (old, kind) = (state.unit.replace(id), state.kind);
+        if old != Some(id) {
+            if let Some(old) = old.and_then(|old| self.units.get_mut(&old)) {
+                old.change(kind, None, now, &mut self.room);
+            }
+            let fresh = || Unit::new(now);
+            let unit = self.units.entry(id).or_insert_with(fresh);
+            unit.change(None, kind, now, &mut self.room);
+        }
+        match &self.source {
+            Source::Scheduler => {
+                if let Some(work) = task.work {
+                    self.note_work(task, &work);
+                }
+            }
+            Source::Processes(wanted) => {
+                let unit = self.units.get(&id);
+                let begins = unit.is_some_and(|unit| unit.born && unit.live.is_none());
+                if begins && wanted(task.cgroup) {
+                    let work = Work {
+                        unit: id,
+                        seq: 1,
+                        open: true,
+                        arrived_at: now,
+                        function: 0,
+                        sandbox: 0,
+                    };
+                    self.begin(task, &work);
+                }
+            }
+        }
+        let who = self.roster.number(who_is(task, true));
+        if let Some(live) = self.live_of(task.pid) {
+            live.who = who;
+            live.cgroup = task.cgroup;
+        }
+    }
+
+    fn note_work(&mut self, task: &Task, work: &Work) {
+        let unit = self.units.get(&work.unit);
+        let seq = unit.and_then(|unit| unit.live.as_ref().map(|live| live.seq));
+        match seq {
+            Some(seq) if seq == work.seq && work.open => {
+                if let Some(unit) = self.units.get_mut(&work.unit) {
+                    unit.arrived_earlier(work.arrived_at, self.from, &mut self.room);
+                }
+            }
+            Some(seq) if seq == work.seq => self.end(work.unit, self.now),
+            Some(_) => {
+                // The next one has begun, which ends the last one.
+                self.end(
+                    work.unit,
+                    if work.open { work.arrived_at } else { self.now },
+                );
+                if work.open {
+                    self.begin(task, work);
+                }
+            }
+            None if work.open => self.begin(task, work),
+            None => {}
+        }
+    }
+
+    fn begin(&mut self, task: &Task, work: &Work) {
+        let Some(unit) = self.units.get_mut(&work.unit) else {
+            return;
+        };
+        self.last_serial += 1;
+        let fresh = Invocation {
+            serial: self.last_serial,
+            unit: work.unit,
+            seq: work.seq,
+            pid: task.tgid,
+            who: 0,
+            cgroup: task.cgroup,
+            begin: 0,
+            end: 0,
+            finished: false,
+            sums: [0; KINDS],
+            segments: Vec::new(),
+            unrecorded: 0,
+            cpus: None,
+            parked_by: 0,
+        };
+        unit.begin(fresh, work, self.from, self.now, &mut self.room);
+    }
+
+    pub(super) fn end(&mut self, unit: u64, at: u64) {
+        let unit = self.units.get_mut(&unit);
+        if let Some(ended) = unit.and_then(|unit| unit.end(at, self.now, &mut self.room)) {
+            self.out.push(Output::Ended(ended));
+        }
+    }
+}
