@@ -9,7 +9,7 @@ use neutral::Neutral;
 const SOURCES: &str = "src/bpf";
 
 fn main() {
-    let neutral = Neutral::enter(SOURCES).expect("cannot prepare the BPF build");
+    let neutral = Neutral::enter(SOURCES, SOURCES).expect("cannot prepare the BPF build");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     println!("cargo:rerun-if-changed={SOURCES}");
     scx_cargo::BpfBuilder::new()
