@@ -41,11 +41,23 @@ pub fn types(command: &str) -> Result<Said> {
     let output = output.with_context(|| format!("cannot run {command}"))?;
     let said = Said {
         command: command.to_owned(),
-        text: String::from_utf8_lossy(&output.stdout).into_owned(),
+        text: shown(&String::from_utf8_lossy(&output.stdout)),
         status: output.status.code(),
     };
     write(&said)?;
     Ok(said)
+}
+
+/// What a terminal shows in the end: of a line that is written again and again, the last state.
+fn shown(text: &str) -> String {
+    let last = |line: &str| {
+        line.trim_end_matches('\r')
+            .rsplit('\r')
+            .next()
+            .map(str::to_owned)
+    };
+    let lines = text.lines().filter_map(last);
+    lines.map(|line| line + "\n").collect()
 }
 
 /// Adds a command and its output to the transcript, as they would stand in a terminal.
@@ -130,6 +142,12 @@ mod tests {
             "# x\na\n[exit status 9]\n\n"
         );
         assert_eq!(said("", None).transcript(), "# x\n[killed]\n\n");
+    }
+
+    #[test]
+    fn progress_is_shown_once() {
+        assert_eq!(shown("5%\r10%\rdone\nnext\r\n"), "done\nnext\n");
+        assert_eq!(shown(""), "");
     }
 
     #[test]

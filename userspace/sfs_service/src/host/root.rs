@@ -32,7 +32,8 @@ fn content(machine: Machine) -> [&'static str; 3] {
         Machine::Fresh => [
             "apt",
             "systemd,systemd-sysv,dbus,procps,iproute2",
-            "var/cache/apt/archives/* var/lib/apt/lists/*",
+            "usr/share/doc/* usr/share/man/* usr/share/locale/* usr/lib/x86_64-linux-gnu/gconv \
+             var/cache/apt/archives/* var/lib/apt/lists/*",
         ],
     }
 }
