@@ -38,6 +38,7 @@ SETS_test-vm := vm
 SETS_test-fresh := fresh
 SETS_test-service := vm fresh
 SETS_test-metrics := vm
+SETS_test-package := vm fresh
 SETS_test-full := test variants vm stress fresh
 SETS_matrix := vm
 SETS_overhead := vm
@@ -55,10 +56,10 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:
 	@scripts/setup-host build $(SETS)
@@ -94,6 +95,9 @@ test-service: build ## the service under a live systemd in a VM, minutes; PART="
 test-metrics: setup ## the metrics, alerts and dashboard in Debian's Prometheus, which it fetches (docs/monitoring.md)
 	@vm/fetch-prometheus >/dev/null
 	scripts/cargo-test --release --locked -p sfs_metrics
+
+test-package: build ## the Debian package on a fresh Debian 13 in a VM: installed, used, upgraded, removed; the transcript is out/package/transcript.txt
+	@userspace/target/release/sfs_service test package
 
 test-full: build ## all tests there are: units, kernels, machines, search, stress, fresh machines; a day, in parts whose results are kept; PART="suite/6.18:64*" MINUTES=60 (userspace/target/release/sfs_lab full --help)
 	@$(LAB) full $(PART)
@@ -171,6 +175,9 @@ reproducible: build ## build the commit in two folders, and compare the programs
 
 deb: build ## a Debian package, in out/ (packaging/README.md)
 	@$(RELEASE) deb
+
+package-crates: build ## the crates that cargo install scx_sfs needs, in out/crates, built from the packaged files alone
+	@$(RELEASE) crates
 
 dist: build ## a release of the commit in out/: sources, bills of materials, licences, checksums
 	@$(RELEASE) dist

@@ -15,6 +15,9 @@ const OPTIONS: &str = "BPF_EXTRA_CFLAGS_PRE_INCL";
 /// The build's results, below the package.
 const OUT: &str = "out";
 
+/// The workspace's folder in the repository.
+const WORKSPACE: &str = "userspace";
+
 /// A folder in which the package and its results seem to lie while they are built.
 ///
 /// To give clang other names for the paths (`-ffile-prefix-map`) is not enough, and neither
@@ -28,16 +31,16 @@ pub struct Neutral {
 }
 
 impl Neutral {
-    /// Goes to a new folder that has a copy of the files in `sources` (from the package's
-    /// point of view) in the same place. From then on what is built goes there as well.
-    pub fn enter(sources: &str) -> Result<Self> {
+    /// Goes to a new folder that has a copy of the files in `sources` in the place `as_seen`,
+    /// both from the package's point of view. From then on what is built goes there as well.
+    /// The package lies there as in the repository, also if cargo has unpacked it elsewhere.
+    pub fn enter(sources: &str, as_seen: &str) -> Result<Self> {
         let package = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
-        let top = package.ancestors().nth(2).unwrap_or(Path::new("/"));
-        let place = package.strip_prefix(top)?.to_owned();
+        let place = Path::new(WORKSPACE).join(env::var("CARGO_PKG_NAME")?);
         let folder = TempDir::new()?;
         let inside = folder.path().canonicalize()?.join(&place);
         fs::create_dir_all(inside.join(OUT))?;
-        copy_files(&package.join(sources), &inside.join(sources))?;
+        copy_files(&package.join(sources), &inside.join(as_seen))?;
         env::set_current_dir(&inside)?;
         let out = PathBuf::from(env::var("OUT_DIR")?);
         env::set_var("OUT_DIR", OUT);

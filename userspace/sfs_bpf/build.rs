@@ -1,7 +1,7 @@
 //! Builds the kernel half and its Rust bindings, with the clang that BPF_CLANG
 //! names (the Makefile finds one).
 
-#[path = "../neutral.rs"]
+#[path = "build/neutral.rs"]
 mod neutral;
 
 #[path = "build/bindings.rs"]
@@ -14,12 +14,16 @@ use std::{env, fs};
 
 use neutral::Neutral;
 
+/// The sources in this package: in the repository a link, so that `cargo package` takes them along.
+const PACKAGED: &str = "kernel_half";
+
+/// Where the repository has them. The build sees them there.
 const KERNEL_HALF: &str = "../../scheds/sfs_bpf";
 
 fn main() {
-    let neutral = Neutral::enter(KERNEL_HALF).expect("cannot prepare the BPF build");
+    let neutral = Neutral::enter(PACKAGED, KERNEL_HALF).expect("cannot prepare the BPF build");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
-    println!("cargo:rerun-if-changed={KERNEL_HALF}");
+    println!("cargo:rerun-if-changed={PACKAGED}");
     scx_cargo::BpfBuilder::new()
         .expect("cannot set up the BPF build")
         .enable_intf(&format!("{KERNEL_HALF}/intf.h"), "bpf_intf.rs")

@@ -1,9 +1,9 @@
 //! Builds the program that reports scheduling events, with the clang that BPF_CLANG names (the
 //! Makefile finds one).
 
-#[path = "../sfs_bpf/build/bindings.rs"]
+#[path = "build/bindings.rs"]
 mod bindings;
-#[path = "../neutral.rs"]
+#[path = "build/neutral.rs"]
 mod neutral;
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use neutral::Neutral;
 const SOURCES: &str = "src/bpf";
 
 fn main() {
-    let neutral = Neutral::enter(SOURCES).expect("cannot prepare the BPF build");
+    let neutral = Neutral::enter(SOURCES, SOURCES).expect("cannot prepare the BPF build");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     println!("cargo:rerun-if-changed={SOURCES}");
     scx_cargo::BpfBuilder::new()

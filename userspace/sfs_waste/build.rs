@@ -1,7 +1,7 @@
 //! Builds the program that reports the kernel's scheduling events, with the clang that
 //! BPF_CLANG names (the Makefile finds one).
 
-#[path = "../neutral.rs"]
+#[path = "build/neutral.rs"]
 mod neutral;
 
 use neutral::Neutral;
@@ -9,7 +9,7 @@ use neutral::Neutral;
 const SOURCES: &str = "src/bpf";
 
 fn main() {
-    let neutral = Neutral::enter(SOURCES).expect("cannot prepare the BPF build");
+    let neutral = Neutral::enter(SOURCES, SOURCES).expect("cannot prepare the BPF build");
     println!("cargo:rerun-if-env-changed=BPF_CLANG");
     println!("cargo:rerun-if-changed={SOURCES}");
     scx_cargo::BpfBuilder::new()

@@ -72,6 +72,7 @@ fn execute(options: &Options) -> Result<(), Failure> {
         Some(Command::Check(check)) => return check.run(),
         Some(Command::Config(config)) => return config.run(),
         Some(Command::Set(set)) => return Ok(set.run()?),
+        Some(Command::Reload(reload)) => return Ok(reload.run()?),
         Some(Command::Hint(hint)) => return Ok(hint.run()?),
         Some(Command::Trace(trace)) => return Ok(trace.run()?),
         Some(Command::Explain(explain)) => return Ok(explain.run()?),
@@ -84,7 +85,9 @@ fn execute(options: &Options) -> Result<(), Failure> {
         Some(Command::Top(top)) => {
             return Ok(top.run(terminal::paint() == terminal::Paint::Coloured)?);
         }
-        Some(Command::Generate { folder }) => return Ok(generate::into(folder)?),
+        Some(Command::Generate { folder }) => {
+            return Ok(sfs_generate::into(folder, &generate::program())?)
+        }
         None => {}
     }
     if options.version {
@@ -152,9 +155,10 @@ fn schedule(mut configuration: Configuration, signals: &Signals) -> Result<(), F
     }
     let mut hints = configuration.options().hints.listen()?;
     loop {
-        let (end, result) = load_and_serve(&mut configuration, &mut history, signals, &mut hints);
+        let (end, left, result) =
+            load_and_serve(&mut configuration, &mut history, signals, &mut hints);
         let now = history::now();
-        history.end(now, end);
+        history.end(now, end, left);
         if end == End::Hotplug && result.is_ok() {
             info!("the kernel asks for a restart (CPU hotplug)");
             service::reloading();
@@ -164,23 +168,29 @@ fn schedule(mut configuration: Configuration, signals: &Signals) -> Result<(), F
     }
 }
 
-/// Loads the scheduler once and runs until it ends. Returns how it ended, with the error if
-/// that was a failure.
+/// Loads the scheduler once and runs until it ends. Returns how and when it ended, with the
+/// error if that was a failure.
 fn load_and_serve(
     configuration: &mut Configuration,
     history: &mut History,
     signals: &Signals,
     hints: &mut Option<HintListener>,
-) -> (End, Result<()>) {
+) -> (End, Option<u64>, Result<()>) {
     let last_end = history.last_end();
     let past = history.begin(history::now(), service::is_supervised());
     let mut object = MaybeUninit::uninit();
     let mut control = match Control::start(configuration, &past, &mut object) {
         Ok(control) => control,
-        Err(error) => return (End::Failed, Err(error)),
+        Err(error) => return (End::Failed, None, Err(error)),
     };
-    control.remember(last_end, history.ejections(history::now()));
-    service::ready("scheduling");
+    let now = history::now();
+    control.remember(last_end, history.ejections(now));
+    let status = history.away(now).map_or("scheduling".to_owned(), |away| {
+        let seconds = away.as_secs_f64();
+        info!("back after {seconds:.1} s on the kernel's own scheduler");
+        format!("scheduling, after {seconds:.1} s on the kernel's own scheduler")
+    });
+    service::ready(&status);
     control.run(signals, hints)
 }
 

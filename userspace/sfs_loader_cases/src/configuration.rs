@@ -31,6 +31,11 @@ pub const CASES: &[Case] = &[
         run: set_is_in_force_without_a_reload,
     },
     Case {
+        name: "reload_applies_the_file",
+        about: "scx_sfs reload applies what can change, names the rest, and refuses a wrong file",
+        run: reload_applies_the_file,
+    },
+    Case {
         name: "set_is_for_root_only",
         about: "another user may not change a key, even one who may read statistics",
         run: set_is_for_root_only,
@@ -204,6 +209,40 @@ fn set_is_in_force_without_a_reload(bench: &Bench) -> Result<()> {
     scheduler.finish()?;
     expect(bench, 0, "set slice-us 5000", 1, "no scx_sfs is running")?;
     Ok(())
+}
+
+fn reload_applies_the_file(bench: &Bench) -> Result<()> {
+    let _file = Configured::with("slice-us = 200000\n")?;
+    let scheduler = Scheduler::start(bench.program(), &[])?;
+    let loaded = enable_seq();
+    expect(bench, 0, "reload", 0, "nothing has changed")?;
+    fs::write(FILE, "slice-us = 5000\npolicy = \"fair\"\n")?;
+    let said = expect(bench, 0, "reload", 0, "slice-us = 5000 (")?;
+    let waits = format!("needs systemctl restart scx_sfs: policy = fair ({FILE}:2)");
+    ensure!(said.contains(&waits), "{said}");
+    let stats = scheduler.stats()?;
+    ensure!(
+        stats.slice_us == 5000 && stats.policy == "learned",
+        "S is {} us, with {}",
+        stats.slice_us,
+        stats.policy
+    );
+    fs::write(FILE, "slice-us = 7000\npolcy = \"fair\"\n")?;
+    expect(
+        bench,
+        0,
+        "reload",
+        1,
+        "config.toml:2: there is no key polcy",
+    )?;
+    ensure!(scheduler.stats()?.slice_us == 5000, "a wrong file counts");
+    let denied = "only root and the user that runs scx_sfs may";
+    expect(bench, OTHER, "reload", 1, denied)?;
+    ensure!(enable_seq() == loaded, "the scheduler was loaded again");
+    let log = scheduler.log();
+    ensure!(log.contains("reloaded: slice-us = 5000 ("), "{log}");
+    scheduler.finish()?;
+    expect(bench, 0, "reload", 1, "no scx_sfs is running").map(drop)
 }
 
 fn set_is_for_root_only(bench: &Bench) -> Result<()> {

@@ -15,6 +15,7 @@ mod dist;
 mod fresh;
 mod licences;
 mod log;
+mod packed;
 mod programs;
 mod repository;
 mod reproducible;
@@ -35,6 +36,7 @@ use checks::Checks;
 use deb::DebArgs;
 use dist::DistArgs;
 use fresh::FreshArgs;
+use packed::CratesArgs;
 
 /// The programs that `make install` installs.
 const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
@@ -84,6 +86,12 @@ enum Command {
     /// is in out/fresh. The last line reads "N passed, N failed, N skipped". The exit status is 1
     /// if a step failed, and 2 if the command line is wrong.
     Fresh(FreshArgs),
+    /// Packages the crates that `cargo install scx_sfs` needs, as they would be published, and builds
+    /// them from the packaged files alone: `make package-crates`
+    ///
+    /// Prints their paths. The build is a debug build, in target/crates. Its kernel half must be the
+    /// same as that of `make`, to the byte.
+    Crates(CratesArgs),
     /// Makes a Debian package of the programs that are built: `make deb`
     ///
     /// It has the programs, the service, configuration, man pages, completions, examples, licences
@@ -107,6 +115,7 @@ impl Command {
         match self {
             Self::Licences { .. } => "licences",
             Self::Bom => "bom",
+            Self::Crates(_) => "crates",
             Self::Deb(_) => "deb",
             Self::Dist(_) => "dist",
             Self::Fresh(_) => "fresh",
@@ -145,6 +154,11 @@ fn execute(options: Options) -> Result<u8> {
             for program in INSTALLED {
                 let file = format!("{program}.cdx.json");
                 update(workspace, &file, || bill::of(workspace, program))?;
+            }
+        }
+        Command::Crates(args) => {
+            for path in packed::run(workspace, &args)? {
+                writeln!(out, "{}", path.display())?;
             }
         }
         Command::Deb(args) => {

@@ -62,7 +62,7 @@ fn parts(programs: &[&str], release: &Path) -> Vec<Part> {
 
 /// Returns the path of a package's BPF object: the newest, since cargo keeps those of earlier
 /// builds.
-fn bpf_object(release: &Path, package: &str) -> PathBuf {
+pub fn bpf_object(release: &Path, package: &str) -> PathBuf {
     let build = release.join("build");
     let prefix = format!("{package}-");
     let folders = fs::read_dir(&build).into_iter().flatten().flatten();

@@ -21,6 +21,9 @@ fn repository() -> Option<Place> {
         "packaging/config.toml",
         "packaging/scx_sfs.default",
         "packaging/scx_sfs.service.in",
+        "packaging/debian/postinst",
+        "packaging/debian/prerm",
+        "packaging/debian/postrm",
         "packaging/README.md",
         "docs/runbook.md",
         "LICENSE",
@@ -110,6 +113,34 @@ fn a_package_has_what_is_installed_and_what_dpkg_wants() {
         assert!(files.lines().any(|line| is_it(&line)), "{path}: {files}");
     }
     assert!(!files.contains("usr/local"), "{files}");
+    let control = unpacked(&place, "--control", &package);
+    let read = |name: &str| place.read(&format!("{control}/{name}"));
+    for name in ["postinst", "prerm", "postrm"] {
+        assert_eq!(read(name), place.read(&format!("packaging/debian/{name}")));
+    }
+    assert_eq!(
+        read("conffiles"),
+        "/etc/default/scx_sfs\n/etc/scx_sfs/config.toml\n"
+    );
+    let root = unpacked(&place, "--extract", &package);
+    let mut sums = Command::new("md5sum");
+    sums.current_dir(place.path(&root));
+    sums.args(["--check", "--strict", "--quiet"])
+        .arg(place.path(&format!("{control}/md5sums")));
+    run(&mut sums).succeeded();
+    let sums = read("md5sums");
+    assert!(sums.contains("  usr/bin/scx_sfs\n"), "{sums}");
+    assert!(!sums.contains("  etc/"), "{sums}");
+}
+
+/// Unpacks a part of the package, and returns the folder.
+fn unpacked(place: &Place, option: &str, package: &str) -> String {
+    let folder = format!("unpacked{option}");
+    let mut tool = Command::new("dpkg-deb");
+    tool.current_dir(place.path("."))
+        .args([option, package, &folder]);
+    run(&mut tool).succeeded();
+    folder
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Licences and bills of materials, with a stand-in for the list of crates that cargo prints.
 
-use sfs_scripts::{run, Place, Said};
+use std::fs;
+
+use sfs_scripts::{find, run, Place, Said};
 
 /// A program, a crate of ours, one of the registry, and a macro.
 const CARGO: &str = "echo \"$4 v0.1.0 (/home/me/$4)|GPL-2.0-only\"
@@ -104,4 +106,52 @@ fn a_crate_that_is_not_there_is_named() {
     release(&place, &["licences", "--write"])
         .ended(1, "paste 1.0.15 is not where cargo unpacks crates");
     assert!(!place.path("target/release/licences.txt").exists());
+}
+
+/// All files of a folder below `out`, by name, with their bytes.
+fn files(place: &Place, folder: &str) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(place.path(folder)).unwrap();
+    let mut files: Vec<_> = entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_release_of_a_commit_is_the_same_each_time() {
+    let place = workspace();
+    for file in ["adler2-2.0.1/LICENSE-MIT", "paste-1.0.15/NOTICE"] {
+        place.write(&format!("home/registry/src/some/{file}"), "the text\n");
+    }
+    for line in [
+        "init --quiet",
+        "add Cargo.lock",
+        "-c user.name=N -c user.email=n@example.org commit --quiet --message first",
+    ] {
+        let mut git = place.command(find("git").unwrap().to_str().unwrap());
+        run(git.current_dir(place.path(".")).args(line.split(' '))).succeeded();
+    }
+    let released = ["one", "two"].map(|to| {
+        // Times of files differ by more than a second, which is what an archive keeps.
+        std::thread::sleep(std::time::Duration::from_millis(1100));
+        let mut dist = place.command(env!("CARGO_BIN_EXE_sfs_release"));
+        dist.env("CARGO", place.path("cargo"))
+            .env("CARGO_HOME", place.path("home"));
+        dist.args(["--workspace", &place.text("."), "dist", "--to"]);
+        let said = run(dist.arg(place.path(to)));
+        let folder = said.succeeded().trim_end().to_owned();
+        let mut sums = place.command(find("sha256sum").unwrap().to_str().unwrap());
+        sums.current_dir(&folder);
+        run(sums.args(["--check", "--strict", "SHA256SUMS"])).succeeded();
+        let name = folder.rsplit('/').next().unwrap();
+        files(&place, &format!("{to}/{name}"))
+    });
+    let names: Vec<&str> = released[0].iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(released[0] == released[1], "they differ");
 }

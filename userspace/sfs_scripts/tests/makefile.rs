@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 29] = [
+const TARGETS: [&str; 31] = [
     "build",
     "demo",
     "test",
@@ -16,6 +16,7 @@ const TARGETS: [&str; 29] = [
     "test-vm",
     "test-fresh",
     "test-service",
+    "test-package",
     "test-full",
     "matrix",
     "overhead",
@@ -37,6 +38,7 @@ const TARGETS: [&str; 29] = [
     "audit",
     "reproducible",
     "deb",
+    "package-crates",
     "dist",
 ];
 /// The folders of scripts that the Makefile calls.

@@ -10,11 +10,17 @@ pub const PLACE: &str = "/vm-run/sfs";
 /// The name of this program in the guest, below [`PLACE`].
 pub const PROGRAM: &str = "sfs_service";
 
-/// Where the guest has the packages of the part `package`, below [`PLACE`], and their versions:
-/// the second one is an upgrade of the first.
+/// Where the guest has the packages of the part `package`, below [`PLACE`].
 pub const PACKAGES: &str = "packages";
-/// The versions of the package that are installed, the second as an upgrade.
-pub const VERSIONS: [&str; 2] = ["0.0.1-1", "0.0.2-1"];
+/// Their versions: each is an upgrade of the one before.
+pub const VERSIONS: [&str; 3] = ["0.0.1-1", "0.0.2-1", "0.0.3-1"];
+
+/// The guest's folder that comes back to the host.
+pub const OUT: &str = "/out";
+/// The host's folder for it, in the repository.
+pub const OUT_OF_HOST: &str = "out/package";
+/// What was typed, and the answers: a file there.
+pub const TRANSCRIPT: &str = "transcript.txt";
 
 /// A group of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -26,7 +32,8 @@ pub enum Part {
     /// A real-time task keeps the CPU for 34 s, twice, and the kernel ejects the scheduler: many
     /// minutes of the host's time
     Stall,
-    /// The Debian package is installed, upgraded, removed and purged
+    /// The Debian package is installed, used, upgraded, removed and purged, on Debian 13: the
+    /// transcript is out/package/transcript.txt
     Package,
 }
 
@@ -51,6 +58,26 @@ impl Part {
             Self::Quick | Self::Stall | Self::Package => 1,
         }
     }
+}
+
+impl Part {
+    /// Its machine: a root file system with no more than systemd needs, or one that is like a
+    /// fresh installation.
+    pub fn machine(self) -> Machine {
+        match self {
+            Self::Package => Machine::Fresh,
+            Self::Quick | Self::Hotplug | Self::Stall => Machine::Small,
+        }
+    }
+}
+
+/// What a guest's root file system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// What systemd needs: it boots quickly.
+    Small,
+    /// What a fresh installation has, apt and dpkg's records among it.
+    Fresh,
 }
 
 impl fmt::Display for Part {

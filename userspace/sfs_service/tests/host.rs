@@ -22,13 +22,13 @@ printf 'line %d of the console\n' {1..30} >"$console"
 echo "the checks of $part"
 exit "$(cat "$here/end.$part" 2>/dev/null || echo 0)""#;
 
-/// The mirror has bookworm only.
+/// The mirror has each suite, or bookworm only.
 const APT: &str = r#"
 keyring() { echo /keys; }
 use_suites() {
     mkdir -p "$cache/apt/$1"
     echo "deb [signed-by=/keys] some://mirror $1 main" >"$cache/apt/$1/sources.list"
-    [[ $1 == bookworm ]]
+    [[ $1 == bookworm || ! -e only-bookworm ]]
 }"#;
 
 /// The archive is the argument before the last.
@@ -86,19 +86,26 @@ fn each_part_has_a_guest() {
         "the checks of quick\nthe checks of package\nthe checks of hotplug\nthe checks of stall\n";
     assert_eq!(said.succeeded(), checks);
     let guests = tree.guests();
-    let archive = tree.0.text(".cache/roots/service-bookworm.tar");
     for (guest, (part, cpus)) in
         guests
             .iter()
             .zip([("quick", 1), ("package", 1), ("hotplug", 2), ("stall", 1)])
     {
+        let (root, out) = match part {
+            "package" => (
+                "package-trixie",
+                format!(" --out /out:{}", tree.0.text("out/package")),
+            ),
+            _ => ("service-bookworm", String::new()),
+        };
+        let archive = tree.0.text(&format!(".cache/roots/{root}.tar"));
         assert!(
             guest.starts_with(&format!("--root {archive} --in ")),
             "{guest}"
         );
         let machine = format!(":/vm-run/sfs --cpus {cpus} --timeout 3000 --console ");
         assert!(guest.contains(&machine), "{guest}");
-        let command = format!("console.{part} -- /vm-run/sfs/sfs_service guest {part}");
+        let command = format!("console.{part}{out} -- /vm-run/sfs/sfs_service guest {part}");
         assert!(guest.ends_with(&command), "{guest}");
     }
     assert_eq!(guests.len(), 4, "{guests:#?}");
@@ -159,11 +166,21 @@ fn the_root_file_system_is_made_once() {
     tree.0.write(archive, "the same");
     tree.runs("test quick").succeeded();
     assert_eq!(tree.0.read(archive), "the same");
+    // The package's machine is a fresh one, with apt.
+    tree.runs("test package").succeeded();
+    let options = tree.0.read(".cache/roots/package-trixie.tar");
+    for line in ["--variant=apt", "deb some://mirror trixie main"] {
+        assert!(
+            options.lines().any(|option| option == line),
+            "{line}: {options}"
+        );
+    }
 }
 
 #[test]
 fn without_a_root_file_system_there_is_no_guest() {
     let tree = Tree::new();
+    tree.0.write("only-bookworm", "");
     let text = "this machine's mirror has no Debian suite trixie";
     tree.runs("test --release 13").ended(125, text);
     tree.0.script("bin/mmdebstrap", "exit 7");

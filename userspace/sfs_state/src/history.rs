@@ -51,11 +51,12 @@ const BRIDGED: Duration = Duration::from_secs(300);
 /// Represents an unknown end.
 const FOR_EVER: u64 = u64::MAX;
 
-/// How and when (ns of CLOCK_MONOTONIC) a scheduler ended.
+/// How a scheduler ended, and since when the kernel's own one is in charge (ns of
+/// CLOCK_MONOTONIC), if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Exit {
     end: End,
-    at: u64,
+    at: Option<u64>,
 }
 
 /// The content of the file.
@@ -115,7 +116,7 @@ impl History {
         if span.to == FOR_EVER {
             self.record.last = Some(Exit {
                 end: End::Killed,
-                at: span.from,
+                at: None,
             });
         }
     }
@@ -154,8 +155,9 @@ impl History {
         past
     }
 
-    /// Notes that the scheduler has ended.
-    pub fn end(&mut self, now: u64, end: End) {
+    /// Notes that the scheduler has ended. It began to leave the machine to the kernel's own one
+    /// at `left`; None: it was never in charge.
+    pub fn end(&mut self, now: u64, end: End, left: Option<u64>) {
         if let Some(span) = self.record.spans.last_mut() {
             span.to = now;
         }
@@ -165,8 +167,17 @@ impl History {
             }
             self.record.ejections.push(now);
         }
-        self.record.last = Some(Exit { end, at: now });
+        let at = left.or(self.record.last.and_then(|last| last.at));
+        self.record.last = Some(Exit { end, at });
         self.save();
+    }
+
+    /// Returns for how long the kernel's own scheduler has been in charge since the previous one
+    /// of this boot began to leave. None without one, or if it was killed: then nobody has
+    /// written the time.
+    pub fn away(&self, now: u64) -> Option<Duration> {
+        let since = self.record.last?.at?;
+        Some(Duration::from_nanos(now.saturating_sub(since)))
     }
 
     /// Returns how often the kernel ejected a scheduler within the hour before `now`, at most
@@ -278,6 +289,7 @@ mod tests {
         let folder = folder();
         let mut history = open(&folder);
         assert_eq!(history.last_end(), None);
+        assert_eq!(history.away(7), None);
         assert_eq!(history.begin(5 * SECOND, true), []);
         let file = folder.path().join("new/history.json");
         let mode = fs::metadata(file).unwrap().permissions().mode();
@@ -294,9 +306,13 @@ mod tests {
             let folder = folder();
             let mut history = open(&folder);
             history.begin(5, is_service);
-            history.end(9, End::Stopped);
+            history.end(9, End::Stopped, Some(8));
             let mut next = open(&folder);
             assert_eq!(next.last_end(), Some(End::Stopped));
+            assert_eq!(next.away(11), Some(Duration::from_nanos(3)));
+            // A start that fails leaves the kernel's own scheduler in charge.
+            open(&folder).end(12, End::Failed, None);
+            assert_eq!(open(&folder).away(14), Some(Duration::from_nanos(6)));
             let past = next.begin(9 + gap * SECOND, is_service);
             let past: Vec<_> = past.iter().map(|span| (span.from, span.to)).collect();
             // The new span is not part of the past.
@@ -310,6 +326,7 @@ mod tests {
         open(&folder).begin(5, false);
         let mut next = open(&folder);
         assert_eq!(next.last_end(), Some(End::Killed));
+        assert_eq!(next.away(9), None);
         let past = next.begin(7000 * SECOND, false);
         assert_eq!(
             past,
@@ -325,7 +342,7 @@ mod tests {
         let mut history = open(&folder());
         assert_eq!(history.pause(0), Duration::ZERO);
         for (at, count, pause) in [(100, 1, 10), (200, 2, 60), (300, 3, 60)] {
-            history.end(at * SECOND, End::Stalled);
+            history.end(at * SECOND, End::Stalled, Some(at * SECOND));
             assert_eq!(history.ejections(at * SECOND), count);
             assert_eq!(history.pause(at * SECOND), Duration::from_secs(pause));
         }
@@ -333,7 +350,7 @@ mod tests {
         assert_eq!(history.pause(361 * SECOND), Duration::ZERO);
         assert_eq!(history.ejections(3801 * SECOND), 1);
         assert_eq!(history.pause(3901 * SECOND), Duration::ZERO);
-        history.end(3950 * SECOND, End::SysRq);
+        history.end(3950 * SECOND, End::SysRq, Some(3950 * SECOND));
         assert_eq!(history.ejections(3950 * SECOND), 0);
     }
 
@@ -343,7 +360,7 @@ mod tests {
         let mut history = open(&folder);
         for i in 0..1000 {
             history.begin(2 * i, false);
-            history.end(2 * i + 1, End::Error);
+            history.end(2 * i + 1, End::Error, Some(2 * i + 1));
         }
         let past = open(&folder).begin(9999, false);
         assert_eq!(past.len(), MOST_SPANS - 1);

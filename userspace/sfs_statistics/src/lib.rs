@@ -52,11 +52,6 @@ pub enum Form {
     Json,
 }
 
-/// Returns the meaning of the statistic with this name.
-pub fn meaning(name: &str) -> Option<String> {
-    Metrics::meta().fields.remove(name)?.attrs.desc
-}
-
 /// Writes a description of the statistics.
 ///
 /// # Errors

@@ -51,7 +51,11 @@ pub(super) fn reader(
                 value: request.args.get("value").cloned(),
             })?)
         }
-        other => bail!("unknown request {other:?}; want stats, stats_meta, config or set"),
+        "reload" => {
+            peer.check_may_change()?;
+            configuration(ask(Request::Reload)?)
+        }
+        other => bail!("unknown request {other:?}; want stats, stats_meta, config, set or reload"),
     })
 }
 
@@ -110,6 +114,8 @@ pub enum Request {
         /// Its new value; None: the one that it had at the start.
         value: Option<String>,
     },
+    /// To read the files of the configuration again.
+    Reload,
 }
 
 /// Answers to readers.
@@ -121,8 +127,8 @@ pub enum Answer {
     Functions(Vec<FunctionReport>),
     /// Everything that is exported as metrics.
     Export(Box<Export>),
-    /// The configuration in force, after the change if one was requested, or the sentence that
-    /// refuses the change.
+    /// The configuration in force, after the change if one was requested, or what a reload has
+    /// changed; or the sentence that refuses the change.
     Configuration(Result<serde_json::Value, String>),
 }
 
@@ -163,10 +169,12 @@ mod tests {
             Ok(Answer::Configuration(match what {
                 Request::Configuration => Ok("all".into()),
                 Request::Set { key, value } if key == "one" => Ok(value.into()),
+                Request::Reload => Ok("again".into()),
                 _ => Err("there is no such key".into()),
             }))
         });
         assert_eq!(reader(&request("config", &[])).unwrap(), "all");
+        assert_eq!(reader(&request("reload", &[])).unwrap(), "again");
         let set = |args| request("set", args);
         assert_eq!(
             reader(&set(&[("key", "one"), ("value", "5")])).unwrap(),

@@ -174,13 +174,13 @@ impl State {
         let Some(scheduler) = scheduler else {
             return Vec::new();
         };
-        let row = |(name, meaning, count)| {
+        let row = |(name, meaning, count): (&'static str, &str, u64)| {
             let total = self.totals.get(name).copied().unwrap_or(count);
             (total > 0).then(|| Counter {
                 name,
                 rate: scheduler.rate(count),
                 total,
-                meaning,
+                meaning: meaning.to_owned(),
             })
         };
         scheduler

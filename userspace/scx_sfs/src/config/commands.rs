@@ -137,9 +137,12 @@ impl SetCommand {
     }
 }
 
+/// The error for an answer that this version does not understand.
+pub(super) const ANOTHER_VERSION: &str = "the running scx_sfs is another version: restart it";
+
 fn of(answer: Result<serde_json::Value, Unanswered>) -> Result<Report> {
     let report = serde_json::from_value(answer?);
-    report.context("the running scx_sfs is another version: restart it")
+    report.context(ANOTHER_VERSION)
 }
 
 fn shown(report: &Report, json: bool) -> Result<String> {
@@ -154,7 +157,7 @@ fn shown(report: &Report, json: bool) -> Result<String> {
 }
 
 /// Prints, and leaves quietly if the reader has gone.
-fn print(text: &str) -> Result<()> {
+pub(super) fn print(text: &str) -> Result<()> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot print the configuration"),

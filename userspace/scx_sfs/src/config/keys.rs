@@ -58,6 +58,19 @@ pub fn command() -> Command {
     command
 }
 
+/// Returns the same, where systemd has given this service a folder for its state: what is learned
+/// is kept there by default.
+pub fn command_of_service() -> Command {
+    let folders = std::env::var("STATE_DIRECTORY").unwrap_or_default();
+    match folders.split(':').next() {
+        // It lives as long as the program, which reads its command line a few times.
+        Some(folder) if !folder.is_empty() => command().mut_arg("learn_state", |arg| {
+            arg.default_value(&*format!("{folder}/learned").leak())
+        }),
+        _ => command(),
+    }
+}
+
 /// Returns the options that are keys, in the order of the help.
 pub fn keys(command: &Command) -> impl Iterator<Item = &Arg> {
     let is_key = |arg: &&Arg| !NO_KEYS.contains(&arg.get_id().as_str());

@@ -9,6 +9,7 @@
 //! | [`report`] | what `scx_sfs config` prints |
 //! | [`template`] | the file as delivered, with all keys |
 //! | [`commands`] | `scx_sfs config` and `scx_sfs set` |
+//! | [`reload`] | `scx_sfs reload` |
 //! | [`check`] | `scx_sfs check` |
 
 pub mod check;
@@ -16,6 +17,7 @@ pub mod commands;
 pub mod file;
 pub mod keys;
 pub mod layers;
+pub mod reload;
 pub mod report;
 pub mod template;
 
@@ -81,7 +83,7 @@ impl Request {
     where
         T: Into<OsString> + Clone,
     {
-        let command = keys::command();
+        let command = keys::command_of_service();
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let matches = lenient(&command, &arguments).map_err(Refusal::Options)?;
         if !is_about_scheduling(&matches) {

@@ -12,7 +12,8 @@ const WIDTH: usize = 78;
 const HEAD: &str = "\
 # Configuration of scx_sfs. Each key is an option of the same name (scx_sfs --help);
 # options on the command line win. Unknown keys are errors, unless
-# --ignore-unknown is given. Takes effect with: systemctl restart scx_sfs
+# --ignore-unknown is given. Takes effect with: systemctl reload scx_sfs, which
+# tells the keys that need a restart.
 # What is in force, and where each value comes from: scx_sfs config
 #
 # Keys without a value here have no default.

@@ -1,6 +1,9 @@
 //! Answers to readers of statistics, and changes of the configuration.
 
+use std::path::Path;
+
 use super::Control;
+use crate::config::file;
 use crate::learn::Learning;
 use sfs_bpf::kernel::Policy;
 use sfs_cgroups::Sandboxes;
@@ -18,6 +21,7 @@ impl Control<'_, '_> {
                     Answer::Configuration(changed.and_then(|()| self.report()))
                 }
                 Request::Export => self.export(hints.as_ref()),
+                Request::Reload => Answer::Configuration(self.reload(hints)),
                 what => self.answer(what, hints.as_ref()),
             };
             asked.reply(answer);
@@ -33,6 +37,24 @@ impl Control<'_, '_> {
     ) -> Result<(), String> {
         self.configuration.set(key, value)?;
         info!("set: {}", self.configuration.sentence(key));
+        self.follow(hints);
+        Ok(())
+    }
+
+    /// Reads the files again, and applies what can change.
+    fn reload(&mut self, hints: &mut Option<HintListener>) -> Result<serde_json::Value, String> {
+        let reloaded = self
+            .configuration
+            .reload(std::env::args_os(), Path::new(file::USUAL))?;
+        for sentence in &reloaded.changed {
+            info!("reloaded: {sentence}");
+        }
+        self.follow(hints);
+        serde_json::to_value(reloaded).map_err(|error| error.to_string())
+    }
+
+    /// Lets everything follow the configuration, which has changed.
+    fn follow(&mut self, hints: &mut Option<HintListener>) {
         self.settings = self.configuration.settings().clone();
         let (slice, overload) = (self.settings.slice, self.settings.overload);
         let initial_ns = defaults::INITIAL_SLICE_NS;
@@ -44,7 +66,6 @@ impl Control<'_, '_> {
         if let Some(hints) = hints {
             hints.reconfigure(&self.configuration.options().hints);
         }
-        Ok(())
     }
 
     fn report(&self) -> Result<serde_json::Value, String> {
@@ -54,7 +75,9 @@ impl Control<'_, '_> {
 
     fn answer(&self, what: &Request, hints: Option<&HintListener>) -> Answer {
         match what {
-            Request::Configuration | Request::Set { .. } => Answer::Configuration(self.report()),
+            Request::Configuration | Request::Set { .. } | Request::Reload => {
+                Answer::Configuration(self.report())
+            }
             Request::Metrics | Request::Export => Answer::Metrics(Box::new(self.metrics(hints))),
             Request::Functions { most } => Answer::Functions(self.functions(*most, hints)),
         }

@@ -43,6 +43,7 @@ use sfs_cgroups::quota::{self, QuotaWatch};
 use sfs_cgroups::{Change, Sandboxes, CGROUP_ROOT};
 use sfs_listener::{Clock, HintListener};
 use sfs_metrics::Exporter;
+use sfs_state::history;
 use sfs_statistics::times::TimesByFunction;
 use sfs_statistics::{RunInfo, StatsBridge};
 
@@ -163,14 +164,14 @@ impl<'object, 'config> Control<'object, 'config> {
     }
 
     /// Serves until a signal arrives or the kernel ends the scheduler, then unloads it. Returns
-    /// how it ended, and an error if the kernel ejected the scheduler or it could not be served
-    /// any longer. The error includes the kernel's message. What was learned is saved in any
-    /// case.
+    /// how it ended, when it began to leave (see `history::now()`), and an error if the kernel
+    /// ejected the scheduler or it could not be served any longer. The error includes the
+    /// kernel's message. What was learned is saved in any case.
     pub fn run(
         &mut self,
         signals: &Signals,
         hints: &mut Option<HintListener>,
-    ) -> (End, Result<()>) {
+    ) -> (End, Option<u64>, Result<()>) {
         let served = self.serve(signals, hints);
         let by_us = !self.kernel.exited();
         if by_us {
@@ -179,6 +180,7 @@ impl<'object, 'config> Control<'object, 'config> {
         if let Err(error) = self.learn_rest() {
             warn!("cannot learn from the last invocations: {error:#}");
         }
+        let left = Some(history::now());
         let exit = self.kernel.unload();
         // Only after unloading, since a disk may hang.
         if let Some(learning) = self.learning.as_mut() {
@@ -187,9 +189,9 @@ impl<'object, 'config> Control<'object, 'config> {
         let restart = exit.as_ref().is_ok_and(UserExitInfo::should_restart);
         match (self.kernel.exit_kind(), served, exit) {
             (kind, Err(error), Ok(_)) if kind < ScxExitKind::Error as i32 => {
-                (End::Failed, Err(error))
+                (End::Failed, left, Err(error))
             }
-            (kind, Ok(()) | Err(_), exit) => (End::of(kind, restart, by_us), exit.map(drop)),
+            (kind, Ok(()) | Err(_), exit) => (End::of(kind, restart, by_us), left, exit.map(drop)),
         }
     }
 

@@ -350,6 +350,7 @@ mod tests {
         let one = sfs_completion {
             function,
             service_ns,
+            burst_ns: 0,
             turnaround_ns: 0,
             queued_ns: 0,
             killed: 0,

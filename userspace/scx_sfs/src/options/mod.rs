@@ -23,6 +23,7 @@ use sfs_policy::defaults;
 use crate::config::check::CheckCommand;
 use crate::config::commands::{ConfigCommand, SetCommand};
 use crate::config::keys;
+use crate::config::reload::ReloadCommand;
 use crate::hint_command::HintCommand;
 use sfs_bpf::boundary::{Boundary, Identity, Unit};
 use sfs_bpf::bpf_intf::{
@@ -132,7 +133,8 @@ pub struct Options {
     pub policy: Policy,
 
     /// With --policy learned: file for the learned state, saved once a minute
-    /// and at exit; without it, each start learns from scratch.
+    /// and at exit; without it, each start learns from scratch. The service has
+    /// /var/lib/scx_sfs/learned by default.
     #[arg(long, value_name = "FILE")]
     pub learn_state: Option<PathBuf>,
 
@@ -293,6 +295,8 @@ pub enum Command {
     Config(ConfigCommand),
     /// Change a key of the running scx_sfs, without a reload.
     Set(SetCommand),
+    /// Read the configuration files again, and apply the keys that can change at run time.
+    Reload(ReloadCommand),
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
     /// Write a trace of invocations for Perfetto's viewer.

@@ -173,7 +173,7 @@ pub fn check_history(bytes: &[u8]) {
     let killed = History::open_at(&file, BOOT);
     assert_eq!(killed.last_end(), Some(End::Killed));
 
-    history.end(now, end);
+    history.end(now, end, Some(now));
     let next = History::open_at(&file, BOOT);
     assert_eq!(next.last_end(), Some(end));
     assert_eq!(next.ejections(now), history.ejections(now));

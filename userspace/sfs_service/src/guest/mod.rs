@@ -7,6 +7,7 @@ mod install;
 mod package;
 mod quick;
 mod service;
+mod session;
 mod stall;
 mod wait;
 

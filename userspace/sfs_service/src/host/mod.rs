@@ -15,7 +15,7 @@ use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use tempfile::TempDir;
 
-use crate::part::{Part, PLACE, PROGRAM};
+use crate::part::{Machine, Part, OUT, OUT_OF_HOST, PLACE, PROGRAM};
 use root::Release;
 
 /// Real seconds until a guest is given up.
@@ -27,9 +27,9 @@ const CONSOLE_LINES: usize = 20;
 /// The command line of `sfs_service test`.
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Debian's release: 12 has systemd 252
-    #[arg(long, value_name = "N", default_value = "12")]
-    release: Release,
+    /// Debian's release (default: 12, which has systemd 252; 13 for the part package)
+    #[arg(long, value_name = "N")]
+    release: Option<Release>,
     /// The parts (default: all)
     #[arg(value_name = "PART")]
     parts: Vec<Part>,
@@ -46,7 +46,7 @@ pub fn run(tree: &Tree, args: &TestArgs, interrupt: &Interrupt) -> Result<u8> {
     let guests = Guests {
         tree,
         interrupt,
-        archive: root::archive(tree, args.release, work.path(), interrupt)?,
+        release: args.release,
         stage: work.path().join("stage"),
         work,
     };
@@ -71,8 +71,7 @@ pub fn run(tree: &Tree, args: &TestArgs, interrupt: &Interrupt) -> Result<u8> {
 struct Guests<'a> {
     tree: &'a Tree,
     interrupt: &'a Interrupt,
-    /// The root file system.
-    archive: PathBuf,
+    release: Option<Release>,
     /// The folder that they find at [`PLACE`].
     stage: PathBuf,
     /// For the consoles.
@@ -85,11 +84,23 @@ impl Guests<'_> {
         let console = self.work.path().join(format!("console.{part}"));
         let mut brought = OsString::from(&self.stage);
         brought.push(format!(":{PLACE}"));
+        let machine = part.machine();
+        let release = self.release.unwrap_or(match machine {
+            Machine::Small => Release::Bookworm,
+            Machine::Fresh => Release::Trixie,
+        });
+        let work = self.work.path();
+        let archive = root::archive(self.tree, release, machine, work, self.interrupt)?;
         let mut command = call_tied(self.tree, self.tree.at("vm/run"));
-        command.arg("--root").arg(&self.archive);
+        command.arg("--root").arg(archive);
         command.arg("--in").arg(brought);
         command.args(["--cpus", &part.cpus().to_string(), "--timeout", TIMEOUT]);
         command.arg("--console").arg(&console);
+        if part == Part::Package {
+            let mut out = OsString::from(format!("{OUT}:"));
+            out.push(self.tree.at(OUT_OF_HOST));
+            command.arg("--out").arg(out);
+        }
         command.args(["--", &format!("{PLACE}/{PROGRAM}"), "guest", part.name()]);
         let status = Job::start(&mut command)?.wait(self.interrupt)?;
         if status > 1 {

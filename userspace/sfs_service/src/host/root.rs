@@ -12,16 +12,39 @@ use sfs_jobs::job::{call_tied, Job};
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 
+use crate::part::Machine;
+
 /// Exit status: there is no root file system. That of `vm/lib.sh`.
 const EXIT_VM: u8 = 125;
 
-/// Packages beyond the essential ones.
-const PACKAGES: &str = "systemd,systemd-sysv,procps,libelf1,zlib1g";
+/// The variant of a machine for mmdebstrap, the packages beyond it, and what only makes the
+/// guest's boot longer.
+fn content(machine: Machine) -> [&'static str; 3] {
+    match machine {
+        Machine::Small => [
+            "essential",
+            "systemd,systemd-sysv,procps,libelf1,zlib1g",
+            "usr/share/perl usr/share/doc usr/share/man usr/share/locale usr/share/zoneinfo \
+             usr/share/i18n usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv \
+             var/lib/dpkg/info var/cache/apt var/lib/apt/lists",
+        ],
+        // An installation has iproute2, and with it libelf.
+        Machine::Fresh => [
+            "apt",
+            "systemd,systemd-sysv,dbus,procps,iproute2",
+            "usr/share/doc/* usr/share/man/* usr/share/locale/* usr/lib/x86_64-linux-gnu/gconv \
+             var/cache/apt/archives/* var/lib/apt/lists/*",
+        ],
+    }
+}
 
-/// What only makes the guest's boot longer.
-const DISPENSABLE: &str = "usr/share/perl usr/share/doc usr/share/man usr/share/locale \
-    usr/share/zoneinfo usr/share/i18n usr/lib/x86_64-linux-gnu/perl usr/lib/x86_64-linux-gnu/gconv \
-    var/lib/dpkg/info var/cache/apt var/lib/apt/lists";
+/// The beginning of the archive's name.
+fn prefix(machine: Machine) -> &'static str {
+    match machine {
+        Machine::Small => "service",
+        Machine::Fresh => "package",
+    }
+}
 
 /// Makes the archive, unless somebody else has made it while this waited for the lock on the
 /// cache. Arguments: suite, archive, options of mmdebstrap. The functions of vm/ find the
@@ -74,15 +97,16 @@ impl Release {
 pub fn archive(
     tree: &Tree,
     release: Release,
+    machine: Machine,
     work: &Path,
     interrupt: &Interrupt,
 ) -> Result<PathBuf> {
     let suite = release.suite();
     let roots = cache(tree).join("roots");
-    let archive = roots.join(format!("service-{suite}.tar"));
+    let archive = roots.join(format!("{}-{suite}.tar", prefix(machine)));
     if !archive.exists() {
         fs::create_dir_all(&roots).with_context(|| format!("cannot make {}", roots.display()))?;
-        make(tree, suite, &archive, work, interrupt)?;
+        make(tree, suite, machine, &archive, work, interrupt)?;
     }
     Ok(archive)
 }
@@ -96,6 +120,7 @@ fn cache(tree: &Tree) -> PathBuf {
 fn make(
     tree: &Tree,
     suite: &str,
+    machine: Machine,
     archive: &Path,
     work: &Path,
     interrupt: &Interrupt,
@@ -106,11 +131,13 @@ fn make(
     command
         .args(["-c", SCRIPT, "sfs_service", suite])
         .arg(archive);
-    command.args(["--quiet", "--format=tar", "--variant=essential"]);
-    command.arg(format!("--include={PACKAGES}"));
+    let [variant, packages, dispensable] = content(machine);
+    command.args(["--quiet", "--format=tar"]);
+    command.arg(format!("--variant={variant}"));
+    command.arg(format!("--include={packages}"));
     command.arg(format!("--aptopt={}", settings.display()));
     command.arg(format!(
-        "--customize-hook=cd \"$1\" && rm -rf {DISPENSABLE}"
+        "--customize-hook=cd \"$1\" && rm -rf {dispensable}"
     ));
     match Job::start(&mut command)?.wait(interrupt)? {
         0 => Ok(()),
