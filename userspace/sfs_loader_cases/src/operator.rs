@@ -9,8 +9,10 @@ use std::process::Command;
 use anyhow::{ensure, Context, Result};
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use sfs_testbed::case::{Bench, Case};
+use sfs_testbed::cgroup::Cgroup;
 use sfs_testbed::clock::{ms, sleep, wait_until, PATIENCE};
 use sfs_testbed::process::Process;
 use sfs_testbed::scheduler::{output_of, state, Scheduler};
@@ -47,6 +49,12 @@ pub const CASES: &[Case] = &[
         name: "monitor_says_that_nothing_runs",
         about: "--monitor without a scheduler reports this in one line and waits for one",
         run: monitor_says_that_nothing_runs,
+    },
+    Case {
+        name: "top_shows_the_backlog_and_the_sandboxes",
+        about: "top --once shows S, the backlog, CPU time by cgroup and waste; without a \
+            scheduler it fails",
+        run: top_shows_the_backlog_and_the_sandboxes,
     },
     Case {
         name: "deaf_statistics_client_holds_up_nobody",
@@ -234,6 +242,56 @@ fn monitor_says_that_nothing_runs(bench: &Bench) -> Result<()> {
     );
     ensure!(status.success(), "the monitor ends with {status}");
     Ok(())
+}
+
+fn top_shows_the_backlog_and_the_sandboxes(bench: &Bench) -> Result<()> {
+    let (status, said) = run(bench, "top --once")?;
+    let is_clear = (status, said.as_str()) == (Some(1), "scx_sfs: no scx_sfs is running\n");
+    ensure!(is_clear, "without a scheduler: {status:?}, {said}");
+    let sandbox = Cgroup::new("functions/f-1")?;
+    let scheduler = bench.load_sfs("--slice-us 7000 --cgroup functions/*")?;
+    // Each CPU has three of them.
+    let hogs = 3 * bench.cpus();
+    let mut crowd = Vec::new();
+    for _ in 0..hogs {
+        let hog = Process::hog()?;
+        sandbox.take(hog.pid())?;
+        crowd.push(hog);
+    }
+    let (status, said) = run(bench, "top --once --json --waste")?;
+    ensure!(status == Some(0), "{said}");
+    bench.say(&said);
+    let data: Value = serde_json::from_str(&said).context("this is not JSON")?;
+    let metrics = &data["scheduler"]["metrics"];
+    ensure!(metrics["slice_us"] == 7000, "S is another one");
+    let queues = ["queued_filter", "queued_ranked", "queued_fair"];
+    let queued: u64 = queues
+        .iter()
+        .filter_map(|name| metrics[*name].as_u64())
+        .sum();
+    // One CPU or two may be taken by top itself.
+    let (least, most) = (hogs - bench.cpus(), hogs);
+    let is_backlog = (least as u64..=most as u64).contains(&queued);
+    ensure!(is_backlog, "{queued} of {hogs} tasks wait");
+    let one = &data["sandboxes"]["list"][0];
+    let is_it = one["cgroup"] == "functions/f-1" && one["function"] == "functions/f";
+    ensure!(is_it, "these are not the sandboxes");
+    let used = one["cpus_used"].as_f64().context("no CPU time")?;
+    let expected = 0.8 * bench.cpus() as f64..=1.05 * bench.cpus() as f64;
+    ensure!(expected.contains(&used), "it used {used} CPUs");
+    let watched = data["waste"]["watched_ms"].as_f64();
+    ensure!(
+        watched.is_some_and(|ms| ms > 900.0),
+        "waste: {watched:?} ms watched"
+    );
+    let (status, said) = run(bench, "top --once")?;
+    ensure!(
+        status == Some(0) && said.contains("functions/f-1 "),
+        "{said}"
+    );
+    let fits = said.lines().all(|line| line.chars().count() <= 80);
+    ensure!(fits, "wider than 80 columns: {said}");
+    scheduler.finish()
 }
 
 fn deaf_statistics_client_holds_up_nobody(bench: &Bench) -> Result<()> {

@@ -51,25 +51,47 @@ pub fn print_functions(count: usize, form: Form) -> Result<()> {
         serde_json::to_writer_pretty(&mut out, most)?;
         return Ok(writeln!(out)?);
     }
+    let columns = match form {
+        Form::Text { columns } => columns,
+        Form::Json => usize::MAX,
+    };
     let header = "function completions p50_ms p90_ms p99_ms rank work";
-    let columns: Vec<&str> = header.split(' ').collect();
+    let titles: Vec<&str> = header.split(' ').collect();
     writeln!(
         out,
-        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>6}",
-        columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], columns[6]
+        "{:26} {:>11} {:>9} {:>9} {:>9} {:>4} {:>6}",
+        titles[0], titles[1], titles[2], titles[3], titles[4], titles[5], titles[6]
     )?;
     for one in reports.iter().take(count) {
-        writeln!(out, "{}", row(one))?;
+        writeln!(out, "{}", row(one, columns))?;
     }
     Ok(())
 }
 
-/// Formats one function as seven words, whatever its name contains.
-fn row(one: &FunctionReport) -> String {
+/// Returns a name in at most `room` characters. Its end is kept: that of a path tells most.
+fn cut(name: &str, room: usize) -> String {
+    const LEFT_OUT: &str = "...";
+    let length = name.chars().count();
+    if length <= room {
+        return name.to_owned();
+    }
+    let kept = room.saturating_sub(LEFT_OUT.len());
+    let tail: String = name.chars().skip(length - kept).collect();
+    format!("{LEFT_OUT}{tail}")
+}
+
+/// Formats one function as seven words, whatever its name contains. A name too long for a line
+/// of `columns` is cut.
+fn row(one: &FunctionReport, columns: usize) -> String {
+    /// Width of the other words.
+    const OTHERS: usize = 54;
+    /// Names are not cut to less.
+    const LEAST: usize = 12;
+    let name = sfs_text::word(&one.function);
+    let name = cut(&name, columns.saturating_sub(OTHERS).max(LEAST));
     let ms = |value: Option<f64>| value.map_or_else(|| "-".into(), |ms| format!("{ms:.1}"));
     format!(
-        "{:32} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
-        sfs_text::word(&one.function),
+        "{name:26} {:>11} {:>9} {:>9} {:>9} {:>4} {:>5.1}%",
         one.completions,
         ms(one.p50_ms),
         ms(one.p90_ms),
@@ -82,6 +104,27 @@ fn row(one: &FunctionReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_keeps_to_the_width_of_a_terminal() {
+        let report = FunctionReport {
+            function: format!("kubepods.slice/{}.scope", "9ab".repeat(30)),
+            completions: 3,
+            p50_ms: Some(1.0),
+            p90_ms: None,
+            p99_ms: None,
+            rank: Some(4),
+            work_share: 0.5,
+        };
+        let narrow = row(&report, 80);
+        assert_eq!(narrow.chars().count(), 80, "{narrow}");
+        assert!(
+            narrow.starts_with("...") && narrow.contains("9ab.scope "),
+            "{narrow}"
+        );
+        assert!(row(&report, usize::MAX).starts_with("kubepods.slice/9ab"));
+        assert!(row(&report, 7).starts_with("...9ab.scope "));
+    }
 
     #[test]
     fn a_name_cannot_forge_a_row() {
@@ -98,7 +141,7 @@ mod tests {
                     rank: Some(4),
                     work_share: 0.5,
                 };
-                let row = row(&report);
+                let row = row(&report, usize::MAX);
                 assert_eq!(row.split_whitespace().count(), 7, "{row:?}");
                 assert!(!row.contains(char::is_control), "{row:?}");
                 assert!(
