@@ -172,7 +172,12 @@ mod tests {
         let out = Out::default();
         let sink = out.clone();
         with(Records::json(move || sink.clone()), || {
-            info!(mode = "fair-only", delay_ms = 340u64, "overload: {}", "a\n\x1b[2J\"");
+            info!(
+                mode = "fair-only",
+                delay_ms = 340u64,
+                "overload: {}",
+                "a\n\x1b[2J\""
+            );
             warn!("second");
         });
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
