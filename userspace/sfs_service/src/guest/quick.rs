@@ -253,6 +253,7 @@ fn is_learned_still() -> Result<()> {
 const SOCKET: &str = "/run/scx_sfs/metrics.sock";
 
 fn is_observable() -> Result<()> {
+    systemctl("stop")?;
     with_options(&format!("--metrics-listen unix:{SOCKET}"), || {
         start()?;
         serves_metrics()?;
@@ -261,7 +262,11 @@ fn is_observable() -> Result<()> {
         let mut asked = Command::new("journalctl");
         // Without the loader's fields the lines come from standard error, each with priority 6.
         asked.args(["-b", "--no-pager", "-u", "scx_sfs", "-o", "cat"]);
-        asked.args(["_TRANSPORT=journal", "SYSLOG_IDENTIFIER=scx_sfs", "PRIORITY=6"]);
+        asked.args([
+            "_TRANSPORT=journal",
+            "SYSLOG_IDENTIFIER=scx_sfs",
+            "PRIORITY=6",
+        ]);
         let found = output(&mut asked)?;
         let is_there = found.lines().any(|line| line.starts_with("scx_sfs 0."));
         ensure!(is_there, "the journal has no such record: {found}");
@@ -274,7 +279,9 @@ fn serves_metrics() -> Result<()> {
     server.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
     let mut said = String::new();
     server.read_to_string(&mut said)?;
-    let is_there = said.lines().any(|line| line.starts_with("scx_sfs_uptime_seconds "));
+    let is_there = said
+        .lines()
+        .any(|line| line.starts_with("scx_sfs_uptime_seconds "));
     ensure!(is_there, "these are no metrics: {said}");
     Ok(())
 }
