@@ -156,6 +156,10 @@ do_install() {
 	done
 	put 644 "$here/README.md" "$docdir/service.md"
 	put 644 "$root/docs/runbook.md" "$docdir/runbook.md"
+	for file in dashboard.json alerts.yml; do
+		put 644 "$here/monitoring/$file" "$docdir/monitoring/$file"
+	done
+	put 644 "$root/docs/monitoring.md" "$docdir/monitoring.md"
 	put 644 "$here/scx_sfs.default" "$docdir/scx_sfs.default"
 	put_kept "$here/scx_sfs.default" "$options" "$docdir/scx_sfs.default"
 	put_kept "$here/config.toml" "$configuration" "$docdir/examples/config.toml"
@@ -173,14 +177,15 @@ do_uninstall() {
 	for program in $programs; do
 		remove "$bindir/$program"
 	done
-	for document in LICENSE licences.txt service.md runbook.md scx_sfs.default; do
+	for document in LICENSE licences.txt service.md runbook.md monitoring.md scx_sfs.default \
+		monitoring/dashboard.json monitoring/alerts.yml; do
 		remove "$docdir/$document"
 	done
 	for program in $programs; do
 		remove "$docdir/$program.cdx.json"
 	done
 	remove_share
-	rmdir -- "$DESTDIR$docdir" 2>/dev/null || true
+	rmdir -- "$DESTDIR$docdir/monitoring" "$DESTDIR$docdir" 2>/dev/null || true
 	remove_kept "$here/scx_sfs.default" "$options"
 	remove_kept "$here/config.toml" "$configuration"
 	rmdir -- "$DESTDIR$SYSCONFDIR/scx_sfs" 2>/dev/null || true

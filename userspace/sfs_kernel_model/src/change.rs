@@ -1,12 +1,9 @@
 //! Attributes of a task change, wherever it is.
 
-use crate::ffi;
-use crate::groups;
-use crate::promises;
-use crate::race;
 use crate::sched::{call, do_enqueue_task, update_curr, DEQ_SAVE};
 use crate::state::{with, CpuId, Place, State, TaskId};
 use crate::timeline::{cpus_of, Entry};
+use crate::{ffi, groups, promises, race};
 
 /// sched_change_begin() and sched_change_end(): an attribute of a task changes. Where it waits, it
 /// leaves its queue and comes back; where it runs, it stops and goes on.

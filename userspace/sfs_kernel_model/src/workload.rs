@@ -130,8 +130,7 @@ pub struct Workload {
     pub residents: Vec<(Behaviour, bool)>,
     /// Mean time between arrivals of functions, ns.
     pub arrivals_ns: u64,
-    /// For so long functions arrive twice as often, and for as long none does, ns; 0: all the
-    /// time.
+    /// For so long functions arrive twice as often, and for as long none does, ns; 0: all the time.
     pub burst_ns: u64,
     /// Mean CPU time of a function, ns.
     pub function_ns: u64,

@@ -221,7 +221,7 @@ struct Source {
 impl Source {
     /// Returns metrics that are at most a second old.
     fn metrics(&mut self, form: Form) -> Result<Vec<u8>> {
-        if !self.asked_at.is_some_and(|at| at.elapsed() < FRESH) {
+        if self.asked_at.is_none_or(|at| at.elapsed() >= FRESH) {
             let answered = self.asker.ask_within(Question::Export, ANSWER_LIMIT)?;
             let Answered::Export(export) = answered else {
                 bail!("the control loop gave an unexpected answer");

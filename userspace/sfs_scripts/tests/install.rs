@@ -108,6 +108,9 @@ fn every_file_is_installed_with_its_mode() {
         "sfs_waste.cdx.json",
         "service.md",
         "runbook.md",
+        "monitoring.md",
+        "monitoring/dashboard.json",
+        "monitoring/alerts.yml",
         "scx_sfs.default",
     ]
     .map(|name| (format!("usr/local/share/doc/scx_sfs/{name}"), 0o644));

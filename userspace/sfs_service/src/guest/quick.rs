@@ -1,7 +1,9 @@
 //! What an operator does, and what happens to a loader.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -15,7 +17,7 @@ use super::checks::Check;
 use super::install::TOLD;
 use super::service::{
     await_active, await_failure, expect, expect_active, expect_statistics, is_enabled, journal,
-    number, set_options, signal, start, start_in_vain, succeed, systemctl,
+    number, output, set_options, signal, start, start_in_vain, succeed, systemctl,
 };
 use super::wait::{pause, within};
 
@@ -59,6 +61,10 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "what was learned is kept below /var/lib",
         run: keeps_what_it_learns,
+    },
+    Check {
+        name: "the journal has fields, and a socket the metrics",
+        run: is_observable,
     },
 ];
 
@@ -240,5 +246,42 @@ fn is_learned_still() -> Result<()> {
         now >= before,
         "{before} functions were learned, {now} are known"
     );
+    Ok(())
+}
+
+/// Where the service may make a socket.
+const SOCKET: &str = "/run/scx_sfs/metrics.sock";
+
+fn is_observable() -> Result<()> {
+    systemctl("stop")?;
+    with_options(&format!("--metrics-listen unix:{SOCKET}"), || {
+        start()?;
+        serves_metrics()?;
+        systemctl("stop")?;
+        succeed(Command::new("journalctl").arg("--sync"))?;
+        let mut asked = Command::new("journalctl");
+        // Without the loader's fields the lines come from standard error, each with priority 6.
+        asked.args(["-b", "--no-pager", "-u", "scx_sfs", "-o", "cat"]);
+        asked.args([
+            "_TRANSPORT=journal",
+            "SYSLOG_IDENTIFIER=scx_sfs",
+            "PRIORITY=6",
+        ]);
+        let found = output(&mut asked)?;
+        let is_there = found.lines().any(|line| line.starts_with("scx_sfs 0."));
+        ensure!(is_there, "the journal has no such record: {found}");
+        Ok(())
+    })
+}
+
+fn serves_metrics() -> Result<()> {
+    let mut server = UnixStream::connect(SOCKET).context("nobody serves metrics")?;
+    server.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut said = String::new();
+    server.read_to_string(&mut said)?;
+    let is_there = said
+        .lines()
+        .any(|line| line.starts_with("scx_sfs_uptime_seconds "));
+    ensure!(is_there, "these are no metrics: {said}");
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::part::{PACKAGES, PROGRAM, VERSIONS};
 const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 
 /// What else is installed, from the root of the repository and in the stage.
-const DOCUMENTS: [&str; 2] = ["LICENSE", "docs/runbook.md"];
+const DOCUMENTS: [&str; 3] = ["LICENSE", "docs/runbook.md", "docs/monitoring.md"];
 
 /// Fills the folder `stage`, which does not exist yet.
 ///
@@ -31,7 +31,7 @@ pub fn fill(tree: &Tree, stage: &Path) -> Result<()> {
     for document in DOCUMENTS {
         copy(&tree.at(document), &stage.join(document))?;
     }
-    copy_files(&tree.at("packaging"), &stage.join("packaging"))?;
+    copy_tree(&tree.at("packaging"), &stage.join("packaging"))?;
     for name in INSTALLED {
         copy_built(tree, name, &built)?;
         strip(&built.join(name))?;
