@@ -260,10 +260,9 @@ fn the_options_are_shell() {
 /// The unit, with a program that exists: systemd checks that.
 fn unit_that_starts_true(place: &Place) -> String {
     let real = find("true").expect("true in PATH").display().to_string();
-    let unit = place.read(&dest(UNIT)).replace(
-        "ExecStart=/usr/local/bin/scx_sfs",
-        &format!("ExecStart={real}"),
-    );
+    let unit = place
+        .read(&dest(UNIT))
+        .replace("=/usr/local/bin/scx_sfs", &format!("={real}"));
     place.write("scx_sfs.service", &unit);
     place.text("scx_sfs.service")
 }

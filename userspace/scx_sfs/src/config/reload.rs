@@ -108,73 +108,53 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const START: &str = "policy = \"sfs\"\nslice-min-us = 2000\n";
-
-    /// A start with this file, options, and the next texts of the file: each with what a reload
-    /// then says, as `KEY = VALUE` of what has changed and, behind `|`, of what waits.
-    fn reloads(options: &str, texts: &[(&str, &str)]) {
+    /// A start, and the next texts of its file: each with what a reload then says, as what has
+    /// changed and, behind `|`, what waits.
+    #[test]
+    fn what_can_change_does_and_the_rest_waits() {
+        let start = "policy = \"sfs\"\nslice-min-us = 2000\n";
+        let texts = [
+            (start, " | "),
+            (
+                "policy = \"sfs\"\nslice-min-us = 3000\nlog-slice = false\n",
+                "slice-min-us = 3000 (file:2) | ",
+            ),
+            (
+                "policy = \"fair\"\nslice-us = 7000\n",
+                "slice-us = 7000 (file:2), slice-min-us = 1000 (default) | policy = fair (file:1)",
+            ),
+            ("slice-us = 0\n", "file:1: slice-us: 0 is not in 1..=60000000"),
+            ("policy = \"sfs\"\n", "slice-us = - (default) | "),
+            (
+                "slice-us = 8000\niat-window = 50\n",
+                "the argument '--slice-us <US>' cannot be used with '--iat-window <N>' (slice-us is \
+                 in file:1, iat-window is in file:2)",
+            ),
+            (
+                "hint-listen = \"/run/a\"\nhint-rate = 5\n",
+                "the following required arguments were not provided: --hint-listen <ADDR>, until a \
+                 restart: systemctl restart scx_sfs",
+            ),
+        ];
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
-        let arguments = || std::iter::once("scx_sfs").chain(options.split_whitespace());
-        fs::write(&file, START).unwrap();
-        let Ok(Request::Schedule(mut configuration)) = Request::read(arguments(), &file) else {
+        let arguments = ["scx_sfs", "--log-slice"];
+        fs::write(&file, start).unwrap();
+        let Ok(Request::Schedule(mut configuration)) = Request::read(arguments, &file) else {
             panic!("the start is refused");
         };
-        let place = format!("{}", file.display());
         for (text, want) in texts {
             fs::write(&file, text).unwrap();
             let before = configuration.report(None);
-            let said = match configuration.reload(arguments(), &file) {
-                Ok(Reloaded { changed, waiting }) => {
-                    format!("{} | {}", changed.join(", "), waiting.join(", "))
-                }
-                Err(sentence) => {
+            let said = configuration.reload(arguments, &file).map_or_else(
+                |sentence| {
                     assert_eq!(configuration.report(None), before, "{text}");
                     sentence
-                }
-            };
-            assert_eq!(said.replace(&place, "file"), *want, "{text}");
+                },
+                |done| format!("{} | {}", done.changed.join(", "), done.waiting.join(", ")),
+            );
+            let said = said.replace(&file.display().to_string(), "file");
+            assert_eq!(said, want, "{text}");
         }
-    }
-
-    #[test]
-    fn what_can_change_does_and_the_rest_waits() {
-        let with_slice = "policy = \"fair\"\nslice-us = 7000\n";
-        let fixed = "policy = \"sfs\"\nslice-us = 8000\niat-window = 50\n";
-        reloads(
-            "--log-slice",
-            &[
-                (START, " | "),
-                (
-                    "policy = \"sfs\"\nslice-min-us = 3000\nlog-slice = false\n",
-                    "slice-min-us = 3000 (file:2) | ",
-                ),
-                (
-                    with_slice,
-                    "slice-us = 7000 (file:2), slice-min-us = 1000 (default) | policy = fair (file:1)",
-                ),
-                (
-                    "slice-uss = 5\n",
-                    "file:1: there is no key slice-uss; is slice-us meant? (--ignore-unknown leaves \
-                     out the keys of other versions)",
-                ),
-                ("slice-us = 0\n", "file:1: slice-us: 0 is not in 1..=60000000"),
-                (with_slice, " | policy = fair (file:1)"),
-                (
-                    "policy = \"sfs\"\n",
-                    "slice-us = - (default) | ",
-                ),
-                (fixed, "the argument '--slice-us <US>' cannot be used with '--iat-window <N>' \
-                    (slice-us is in file:2, iat-window is in file:3)"),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_key_that_needs_another_one_waits_for_a_restart() {
-        let both = "policy = \"sfs\"\nhint-listen = \"/run/a\"\nhint-rate = 5\n";
-        let said = "the following required arguments were not provided: --hint-listen <ADDR>, \
-            until a restart: systemctl restart scx_sfs";
-        reloads("", &[(both, said)]);
     }
 }
