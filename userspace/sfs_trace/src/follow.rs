@@ -143,9 +143,7 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
         }
         for event in order.take(last) {
             account.add(&event);
-            for output in account.take() {
-                sink.take(output, &account, &names.borrow())?;
-            }
+            pass_on(&mut account, &names.borrow(), sink)?;
         }
         if last {
             break replaced;
@@ -153,9 +151,7 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
     };
     let to = now()?;
     account.finish(to);
-    for output in account.take() {
-        sink.take(output, &account, &names.borrow())?;
-    }
+    pass_on(&mut account, &names.borrow(), sink)?;
     let followed = Followed {
         loaded,
         from,
@@ -166,6 +162,19 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
     };
     followed.warn(plan.program);
     Ok(followed)
+}
+
+/// Passes on what has come out of the account.
+fn pass_on(account: &mut Account, names: &Names, sink: &mut dyn Sink) -> Result<()> {
+    let own = std::process::id().cast_signed();
+    for output in account.take() {
+        // This program may be an invocation to scx_sfs, and is of no interest.
+        match &output {
+            Output::Ended(invocation) if invocation.pid == own => {}
+            _ => sink.take(output, account, names)?,
+        }
+    }
+    Ok(())
 }
 
 impl Followed {
