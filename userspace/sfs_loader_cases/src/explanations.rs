@@ -149,8 +149,12 @@ fn of<'a>(report: &'a Value, name: &str) -> Vec<&'a Value> {
     slowest.filter(|slow| slow["function"] == name).collect()
 }
 
-/// Checks what the report says about the slowest invocation of "victim", and returns that.
-fn victim<'a>(bench: &Bench, report: &'a Value) -> Result<&'a Value> {
+/// The start and the end of a process are parts of its invocation, in ms, and not of its report.
+const START_AND_END_MS: f64 = 5.0;
+
+/// Checks what the report says about the slowest invocation of "victim" against what that process
+/// measured itself, and returns it.
+fn victim<'a>(bench: &Bench, report: &'a Value, process: &Process) -> Result<&'a Value> {
     let lost = &report["lost_events"];
     ensure!(lost == 0, "{lost} events lost");
     let victims = of(report, "victim");
@@ -160,13 +164,27 @@ fn victim<'a>(bench: &Bench, report: &'a Value) -> Result<&'a Value> {
     for sentence in slow["sentences"].as_array().into_iter().flatten() {
         bench.say(format_args!("{}", sentence.as_str().unwrap_or_default()));
     }
-    let parts = slow["parts"].as_object().into_iter().flatten();
-    let sum: f64 = parts.filter_map(|(_, ms)| ms.as_f64()).sum();
+    let sum_of = |prefix: &str| -> f64 {
+        let parts = slow["parts"].as_object().into_iter().flatten();
+        let wanted = parts.filter(|(name, _)| name.starts_with(prefix));
+        wanted.filter_map(|(_, ms)| ms.as_f64()).sum()
+    };
+    let (sum, ran) = (sum_of(""), sum_of("running"));
     let took = slow["took_ms"].as_f64().unwrap_or_default();
     ensure!(
         (sum - took).abs() < 0.01,
         "parts of {sum} ms, {took} ms in all"
     );
+    let in_ms = |time: Duration| time.as_secs_f64() * 1e3;
+    for (what, ours, its) in [
+        ("time", took, in_ms(process.turnaround())),
+        ("CPU time", ran, in_ms(process.cpu())),
+    ] {
+        bench.say(format_args!(
+            "{what} {ours:.1} ms, by its own measurement {its:.1} ms"
+        ));
+        ensure!((ours - its).abs() < START_AND_END_MS, "{what} differs");
+    }
     Ok(slow)
 }
 
@@ -199,11 +217,13 @@ fn explain_names_rivals(bench: &Bench) -> Result<()> {
     let rivals = (0..3).map(|_| rival()).collect::<Result<Vec<_>>>()?;
     scheduler.wait_for("the rivals' demotion", |stats| stats.demotions >= 3)?;
     let explain = Explain::start(bench, "--slower-than 100ms")?;
-    on_first_cpu("victim", |report| report.burn(ms(100)))?.wait()?;
+    let mut process = on_first_cpu("victim", |report| report.burn(ms(100)))?;
+    process.wait()?;
     let report = explain.report(Some(Signal::SIGINT))?;
     drop(rivals);
-    let slow = victim(bench, &report)?;
-    expect_part(slow, "queued_fair", 200.0, 380.0)?;
+    let slow = victim(bench, &report, &process)?;
+    // A quarter of the CPU, give or take a turn of each rival.
+    expect_part(slow, "queued_fair", 200.0, 420.0)?;
     expect_part(slow, "running_fair", 90.0, 110.0)?;
     ensure!(slow["cpus"] == 1, "{} CPUs", slow["cpus"]);
     ensure!(slow["finished"] == true, "it has ended");
@@ -215,17 +235,17 @@ fn explain_names_rivals(bench: &Bench) -> Result<()> {
 fn explain_names_rank(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("--policy learned")?;
     let explain = Explain::start(bench, "--slower-than 50ms --top 5")?;
-    let mut slow = on_first_cpu("victim", |report| report.burn(ms(150)))?;
+    let mut process = on_first_cpu("victim", |report| report.burn(ms(150)))?;
     sleep(ms(40));
     let mut short = Vec::new();
     for _ in 0..10 {
         short.push(on_first_cpu("short", |report| report.burn(ms(10)))?);
         sleep(ms(20));
     }
-    slow.wait()?;
+    process.wait()?;
     drop(short);
     let report = explain.report(Some(Signal::SIGTERM))?;
-    let slow = victim(bench, &report)?;
+    let slow = victim(bench, &report, &process)?;
     expect_part(slow, "queued_ranked", 60.0, 160.0)?;
     expect_part(slow, "running_ranked", 140.0, 160.0)?;
     ensure!(slow["ran_instead"][0]["name"] == "short", "{slow:#}");
@@ -240,8 +260,9 @@ fn explain_names_the_quota(bench: &Bench) -> Result<()> {
         scheduler.finish()?;
         return Err(Skip("this kernel does not tell a scheduler of cpu.max").into());
     }
+    let above = Cgroup::new("limited")?;
+    above.set("cgroup.subtree_control", "+cpu")?;
     let group = Cgroup::new("limited/victims")?;
-    Cgroup::new("limited")?.set("cgroup.subtree_control", "+cpu")?;
     group.set("cpu.max", "20000 100000")?;
     let explain = Explain::start(bench, "--slower-than 100ms --cgroup limited/*")?;
     let mut process = Process::spawn_in(&group, |report| {
@@ -251,7 +272,7 @@ fn explain_names_the_quota(bench: &Bench) -> Result<()> {
     process.wait()?;
     let report = explain.report(Some(Signal::SIGINT))?;
     ensure!(report["ended"] == 1, "other cgroups count: {report:#}");
-    let slow = victim(bench, &report)?;
+    let slow = victim(bench, &report, &process)?;
     expect_part(slow, "parked", 280.0, 360.0)?;
     ensure!(
         slow["parked_by"] == "limited/victims",
@@ -278,7 +299,7 @@ fn explain_names_real_time_work(bench: &Bench) -> Result<()> {
     process.wait()?;
     pump.wait()?;
     let report = explain.report(Some(Signal::SIGINT))?;
-    let slow = victim(bench, &report)?;
+    let slow = victim(bench, &report, &process)?;
     expect_part(slow, "displaced", 140.0, 170.0)?;
     expect_first(&slow["displaced_by"], "pump", "real_time", 0)?;
     scheduler.finish()
@@ -287,14 +308,14 @@ fn explain_names_real_time_work(bench: &Bench) -> Result<()> {
 fn explain_tells_blocked_from_waiting(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("")?;
     let explain = Explain::start(bench, "--slower-than 100ms --top 1")?;
-    on_first_cpu("victim", |report| {
+    let mut process = on_first_cpu("victim", |report| {
         report.burn(ms(30));
         sleep(ms(200));
         report.burn(ms(30));
-    })?
-    .wait()?;
+    })?;
+    process.wait()?;
     let report = explain.report(Some(Signal::SIGINT))?;
-    let slow = victim(bench, &report)?;
+    let slow = victim(bench, &report, &process)?;
     expect_part(slow, "blocked", 198.0, 206.0)?;
     expect_part(slow, "running_ranked", 55.0, 70.0)?;
     scheduler.finish()
@@ -310,6 +331,7 @@ fn explain_sees_requests_of_a_server(bench: &Bench) -> Result<()> {
         sleep(ms(100));
         server.call()?;
     }
+    sleep(ms(20)); // the request ends when the server asks for the next one
     let report = explain.report(Some(Signal::SIGINT))?;
     let pid = server.pid().as_raw();
     let slowest = report["slowest"].as_array().into_iter().flatten();
@@ -319,7 +341,7 @@ fn explain_sees_requests_of_a_server(bench: &Bench) -> Result<()> {
     for request in &requests {
         bench.say(format_args!("{request}"));
     }
-    ensure!(requests.len() == 2, "{} requests", requests.len());
+    ensure!(requests.len() == 2, "{} requests: {report}", requests.len());
     for request in requests {
         let took = request["took_ms"].as_f64().unwrap_or_default();
         ensure!((30.0..40.0).contains(&took), "a request took {took} ms");
@@ -334,12 +356,13 @@ fn explain_without_scx_sfs(bench: &Bench) -> Result<()> {
     let explain = Explain::start(bench, "--slower-than 100ms")?;
     bench.say(&explain.said);
     ensure!(explain.said.contains("no scx_sfs is loaded"), "not said");
-    on_first_cpu("victim", |report| report.burn(ms(100)))?.wait()?;
+    let mut process = on_first_cpu("victim", |report| report.burn(ms(100)))?;
+    process.wait()?;
     let report = explain.report(Some(Signal::SIGINT))?;
     drop(rivals);
     let missing = report["missing"].as_array().map_or(0, Vec::len);
     ensure!(missing > 0, "nothing is missing");
-    let slow = victim(bench, &report)?;
+    let slow = victim(bench, &report, &process)?;
     expect_part(slow, "queued", 200.0, 380.0)?;
     expect_part(slow, "running", 90.0, 115.0)?;
     // The rivals are older than the watch, and so no invocations.
@@ -349,10 +372,11 @@ fn explain_without_scx_sfs(bench: &Bench) -> Result<()> {
 fn explain_ends_with_the_scheduler(bench: &Bench) -> Result<()> {
     let scheduler = bench.load("")?;
     let explain = Explain::start(bench, "--slower-than 10ms")?;
-    on_first_cpu("victim", |report| report.burn(ms(30)))?.wait()?;
+    let mut process = on_first_cpu("victim", |report| report.burn(ms(30)))?;
+    process.wait()?;
     scheduler.finish()?;
     let report = explain.report(None)?;
-    victim(bench, &report)?;
+    victim(bench, &report, &process)?;
     Ok(())
 }
 

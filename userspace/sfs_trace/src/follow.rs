@@ -122,7 +122,7 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
     watch.start()?;
     let from = now()?;
     sink.begin(from)?;
-    let mut order = Order::default();
+    let (mut order, mut reports) = (Order::default(), Vec::new());
     let mut account = Account::new(source, cpus, from, ROOM);
     let end = plan.time.map(|time| Instant::now() + time);
     if plan.time.is_none() {
@@ -135,7 +135,8 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
         if last {
             watch.stop()?;
         }
-        for report in watch.read()? {
+        watch.read(&mut reports)?;
+        for report in reports.drain(..) {
             match report {
                 Report::Cgroup(id, path) => names.borrow_mut().add(id, path),
                 Report::Event(event) => order.add(event),
@@ -143,9 +144,7 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
         }
         for event in order.take(last) {
             account.add(&event);
-            for output in account.take() {
-                sink.take(output, &account, &names.borrow())?;
-            }
+            pass_on(&mut account, &names.borrow(), sink)?;
         }
         if last {
             break replaced;
@@ -153,9 +152,7 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
     };
     let to = now()?;
     account.finish(to);
-    for output in account.take() {
-        sink.take(output, &account, &names.borrow())?;
-    }
+    pass_on(&mut account, &names.borrow(), sink)?;
     let followed = Followed {
         loaded,
         from,
@@ -166,6 +163,19 @@ pub fn follow(plan: &Plan, sink: &mut dyn Sink) -> Result<Followed> {
     };
     followed.warn(plan.program);
     Ok(followed)
+}
+
+/// Passes on what has come out of the account.
+fn pass_on(account: &mut Account, names: &Names, sink: &mut dyn Sink) -> Result<()> {
+    let own = std::process::id().cast_signed();
+    for output in account.take() {
+        // This program may be an invocation to scx_sfs, and is of no interest.
+        match &output {
+            Output::Ended(invocation) if invocation.pid == own => {}
+            _ => sink.take(output, account, names)?,
+        }
+    }
+    Ok(())
 }
 
 impl Followed {
@@ -201,17 +211,25 @@ fn online_cpus() -> Option<usize> {
 /// Orders events by time.
 #[derive(Default)]
 struct Order {
+    /// In order.
     waiting: Vec<Event>,
 }
 
 impl Order {
+    /// Adds an event. Few come late, and these by little.
     fn add(&mut self, event: Event) {
-        self.waiting.push(event);
+        let is_later = |other: &Event| other.at_ns > event.at_ns;
+        let later = self
+            .waiting
+            .iter()
+            .rev()
+            .take_while(|other| is_later(other));
+        let place = self.waiting.len() - later.count();
+        self.waiting.insert(place, event);
     }
 
     /// Takes the events that no other one can precede; `all`: no further one comes.
-    fn take(&mut self, all: bool) -> Vec<Event> {
-        self.waiting.sort_by_key(|event| event.at_ns);
+    fn take(&mut self, all: bool) -> impl Iterator<Item = Event> + '_ {
         let newest = self.waiting.last().map_or(0, |event| event.at_ns);
         let until = if all {
             u64::MAX
@@ -219,8 +237,7 @@ impl Order {
             newest.saturating_sub(DISORDER_NS)
         };
         let count = self.waiting.partition_point(|event| event.at_ns <= until);
-        let rest = self.waiting.split_off(count);
-        std::mem::replace(&mut self.waiting, rest)
+        self.waiting.drain(..count)
     }
 }
 
@@ -266,12 +283,13 @@ mod tests {
         for at in [9_000_000, 1_000_000, 3_000_000] {
             order.add(event(at));
         }
-        let times = |events: Vec<Event>| -> Vec<u64> {
-            events.iter().map(|event| event.at_ns / 1_000_000).collect()
+        let times = |order: &mut Order, all| -> Vec<u64> {
+            let events = order.take(all);
+            events.map(|event| event.at_ns / 1_000_000).collect()
         };
-        assert_eq!(times(order.take(false)), [1, 3]);
+        assert_eq!(times(&mut order, false), [1, 3]);
         order.add(event(8_000_000));
-        assert_eq!(times(order.take(true)), [8, 9]);
-        assert!(order.take(true).is_empty());
+        assert_eq!(times(&mut order, true), [8, 9]);
+        assert!(times(&mut order, true).is_empty());
     }
 }

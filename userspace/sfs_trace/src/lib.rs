@@ -9,14 +9,17 @@
 //! |---|---|
 //! | [`account`] | the state machine: from events to segments of invocations |
 //! | [`event`], [`kind`], [`invocation`], [`roster`], [`cpus`] | its types |
-//! | `scheduler`, `watch`, `follow` | the scheduler's maps, the BPF program, reading it |
+//! | `scheduler`, `watch`, `messages`, `follow` | the scheduler's maps, the BPF program, reading it |
 //! | [`names`] | names of cgroups, functions and programs |
 //! | [`explain`] | the slowest invocations, and where their time went |
 //! | [`perfetto`] | traces in Perfetto's format |
 //! | [`commands`] | the commands |
+#![deny(unsafe_code)]
 
 pub mod account;
+#[allow(unsafe_code, reason = "generated")]
 mod bpf_intf;
+#[allow(unsafe_code, reason = "generated")]
 mod bpf_skel;
 pub mod commands;
 pub mod cpus;

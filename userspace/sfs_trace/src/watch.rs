@@ -151,16 +151,19 @@ impl Watch {
         data.context("the program that reports scheduling events has no data")
     }
 
-    /// Returns what was reported since the last call, almost in the order of time: CPUs write
-    /// concurrently.
+    /// Puts what was reported since the last call into `reports` instead of what is there, almost in
+    /// the order of time: CPUs write concurrently.
     ///
     /// # Errors
     ///
     /// The events cannot be read.
-    pub fn read(&self) -> Result<Vec<Report>> {
+    pub fn read(&self, reports: &mut Vec<Report>) -> Result<()> {
         let read = self.events.consume_raw();
         ensure!(read >= 0, "cannot read the scheduling events: {read}");
-        Ok(self.seen.take())
+        reports.clear();
+        // Both keep their memory.
+        std::mem::swap(reports, &mut self.seen.borrow_mut());
+        Ok(())
     }
 }
 

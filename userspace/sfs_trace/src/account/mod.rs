@@ -3,8 +3,9 @@
 mod unit;
 mod work;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use unit::Unit;
 
 use crate::cpus::Cpus;
@@ -67,6 +68,8 @@ struct TaskState {
     waits_in: Option<Place>,
     displaced_on: Option<usize>,
     cpus: Option<Box<Cpus>>,
+    /// Who it was last, with its number in the roster.
+    who: Option<(Who, u32)>,
 }
 
 /// The state machine.
@@ -77,9 +80,9 @@ pub struct Account {
     all: Cpus,
     real_time: Cpus,
     cpus: Vec<Cpu>,
-    tasks: HashMap<i32, TaskState>,
+    tasks: FxHashMap<i32, TaskState>,
     waiters: BTreeSet<i32>,
-    units: HashMap<u64, Unit>,
+    units: FxHashMap<u64, Unit>,
     roster: Roster,
     room: usize,
     last_serial: u64,
@@ -97,9 +100,9 @@ impl Account {
             all: Cpus::first(cpus),
             real_time: Cpus::default(),
             cpus: Vec::new(),
-            tasks: HashMap::new(),
+            tasks: FxHashMap::default(),
             waiters: BTreeSet::new(),
-            units: HashMap::new(),
+            units: FxHashMap::default(),
             roster: Roster::default(),
             room,
             last_serial: 0,
@@ -253,7 +256,7 @@ impl Account {
 
     /// `task` runs on `cpu` from now on.
     fn begin_run(&mut self, cpu: usize, task: &Task) {
-        let mut who = Who::IDLE;
+        let who;
         let mut serial = 0;
         let turn = if task.real_time {
             Turn::RealTime
@@ -267,17 +270,33 @@ impl Account {
             let unit = unit.and_then(|unit| self.units.get(&unit));
             let live = unit.and_then(|unit| unit.live.as_ref());
             serial = live.map_or(0, |live| live.serial);
-            who = who_is(task, serial != 0);
+            who = self.number(task, serial != 0);
+        } else {
+            who = self.roster.number(Who::IDLE);
         }
         self.cpus[cpu].runs = Some(Run {
             cpu,
             from: self.now,
             to: self.now,
-            who: self.roster.number(who),
+            who,
             serial,
             pid: task.pid,
             turn,
         });
+    }
+
+    /// Returns the number of who `task` is; `serves`: it serves an invocation.
+    fn number(&mut self, task: &Task, serves: bool) -> u32 {
+        let who = who_is(task, serves);
+        let state = self.tasks.entry(task.pid).or_default();
+        match state.who {
+            Some((known, number)) if known == who => number,
+            _ => {
+                let number = self.roster.number(who);
+                state.who = Some((who, number));
+                number
+            }
+        }
     }
 
     /// Ends the stay of who runs on `cpu`. Returns the thread, or 0.

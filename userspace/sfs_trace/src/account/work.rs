@@ -1,7 +1,7 @@
 //! Which invocation a task serves, when it begins, and when it ends.
 
 use super::unit::Unit;
-use super::{who_is, Account, Output, Source};
+use super::{Account, Output, Source};
 use crate::event::{Task, Work};
 use crate::invocation::Invocation;
 use crate::kind::KINDS;
@@ -60,7 +60,10 @@ impl Account {
                 }
             }
         }
-        let who = self.roster.number(who_is(task, true));
+        if self.live_of(task.pid).is_none() {
+            return;
+        }
+        let who = self.number(task, true);
         if let Some(live) = self.live_of(task.pid) {
             live.who = who;
             live.cgroup = task.cgroup;

@@ -161,7 +161,8 @@ static void note_task(struct sfs_trace_task *t, struct task_struct *p)
 	t->seq = 0;
 	t->turn = 0;
 	t->flags = 0;
-	bpf_probe_read_kernel(t->comm, sizeof(t->comm), p->comm);
+	*(u64 *)t->comm = *(u64 *)p->comm;
+	*(u64 *)(t->comm + 8) = *(u64 *)(p->comm + 8);
 	if (!p->pid)
 		return;
 	if (p->prio < MAX_RT_PRIO)
@@ -170,9 +171,10 @@ static void note_task(struct sfs_trace_task *t, struct task_struct *p)
 		t->flags |= SFS_TRACE_KERNEL;
 	else if (is_confined(p))
 		t->flags |= SFS_TRACE_CPUS;
-	t->cgroup = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
-	if (bpf_core_field_exists(p->scx))
-		t->queue = BPF_CORE_READ(p, scx.dsq, id);
+	/* Plain loads: a call of a helper for each would take most of the program's time. */
+	t->cgroup = p->cgroups->dfl_cgrp->kn->id;
+	if (bpf_core_field_exists(p->scx) && p->scx.dsq)
+		t->queue = p->scx.dsq->id;
 	if (with_contexts)
 		note_context(t, p);
 }

@@ -122,10 +122,14 @@ fn by_name(
 ) -> Vec<Instead> {
     let mut sums: HashMap<(String, Class), (u64, usize)> = HashMap::new();
     for (number, (time, serials)) in used {
-        let key = (names.runner(roster, number), roster.who(number).class);
-        let sum = sums.entry(key).or_default();
+        let class = roster.who(number).class;
+        let name = names.runner(roster, number);
+        let sum = sums.entry((name, class)).or_default();
         sum.0 += time;
-        sum.1 += serials.len();
+        // A function may become a real-time task.
+        if class == Class::Function {
+            sum.1 += serials.len();
+        }
     }
     let mut found: Vec<Instead> = sums
         .into_iter()

@@ -3,7 +3,7 @@
 
 pub mod packet;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use anyhow::{Context, Result};
@@ -36,6 +36,8 @@ pub struct Written {
 pub struct Tracer<W: Write> {
     packets: Packets<W>,
     described: HashSet<u64>,
+    /// Names of runners, as they were when they ran first.
+    runners: HashMap<u32, String>,
     written: Written,
 }
 
@@ -45,6 +47,7 @@ impl<W: Write> Tracer<W> {
         Self {
             packets: Packets::new(out),
             described: HashSet::new(),
+            runners: HashMap::new(),
             written: Written::default(),
         }
     }
@@ -76,17 +79,20 @@ impl<W: Write> Tracer<W> {
         let roster = account.roster();
         let class = roster.who(run.who).class;
         let track = CPU + run.cpu as u64;
-        self.describe(&Track {
-            uuid: track,
-            parent: CPUS,
-            name: &format!("CPU {}", run.cpu),
-            rank: i32::try_from(run.cpu).unwrap_or(i32::MAX),
-        })?;
+        if !self.described.contains(&track) {
+            self.describe(&Track {
+                uuid: track,
+                parent: CPUS,
+                name: &format!("CPU {}", run.cpu),
+                rank: i32::try_from(run.cpu).unwrap_or(i32::MAX),
+            })?;
+        }
         if class == Class::Idle {
             return Ok(());
         }
         self.written.runs += 1;
-        let name = names.runner(roster, run.who);
+        let runner = self.runners.entry(run.who);
+        let name = runner.or_insert_with(|| names.runner(roster, run.who));
         let mut details = vec![
             Detail::Text("turn", run.turn.name()),
             Detail::Text("class", class.name()),
@@ -96,7 +102,7 @@ impl<W: Write> Tracer<W> {
             details.push(Detail::Number("invocation", run.serial.cast_signed()));
         }
         let packets = &mut self.packets;
-        packets.begin(run.from, track, &name, run.turn.name(), &details)?;
+        packets.begin(run.from, track, name, run.turn.name(), &details)?;
         packets.end(run.to, track)?;
         Ok(())
     }
