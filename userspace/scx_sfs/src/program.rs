@@ -185,12 +185,7 @@ fn load_and_serve(
     };
     let now = history::now();
     control.remember(last_end, history.ejections(now));
-    let status = history.away(now).map_or("scheduling".to_owned(), |away| {
-        let seconds = away.as_secs_f64();
-        info!("back after {seconds:.1} s on the kernel's own scheduler");
-        format!("scheduling, after {seconds:.1} s on the kernel's own scheduler")
-    });
-    service::ready(&status);
+    service::ready(&history.tell_away(now));
     control.run(signals, hints)
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{bail, Context, Result};
 use nix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
-use tracing::warn;
+use tracing::{info, warn};
 
 use sfs_bpf::bpf_intf::SFS_MAX_SPANS;
 use sfs_bpf::exit::End;
@@ -175,9 +175,20 @@ impl History {
     /// Returns for how long the kernel's own scheduler has been in charge since the previous one
     /// of this boot began to leave. None without one, or if it was killed: then nobody has
     /// written the time.
-    pub fn away(&self, now: u64) -> Option<Duration> {
+    fn away(&self, now: u64) -> Option<Duration> {
         let since = self.record.last?.at?;
         Some(Duration::from_nanos(now.saturating_sub(since)))
+    }
+
+    /// Tells for how long the kernel's own scheduler was in charge, if that is known. Returns the
+    /// same as a status for the service manager.
+    pub fn tell_away(&self, now: u64) -> String {
+        let Some(away) = self.away(now) else {
+            return "scheduling".to_owned();
+        };
+        let seconds = away.as_secs_f64();
+        info!("back after {seconds:.1} s on the kernel's own scheduler");
+        format!("scheduling, after {seconds:.1} s on the kernel's own scheduler")
     }
 
     /// Returns how often the kernel ejected a scheduler within the hour before `now`, at most
@@ -289,7 +300,7 @@ mod tests {
         let folder = folder();
         let mut history = open(&folder);
         assert_eq!(history.last_end(), None);
-        assert_eq!(history.away(7), None);
+        assert_eq!(history.tell_away(7), "scheduling");
         assert_eq!(history.begin(5 * SECOND, true), []);
         let file = folder.path().join("new/history.json");
         let mode = fs::metadata(file).unwrap().permissions().mode();
@@ -310,6 +321,8 @@ mod tests {
             let mut next = open(&folder);
             assert_eq!(next.last_end(), Some(End::Stopped));
             assert_eq!(next.away(11), Some(Duration::from_nanos(3)));
+            let words = "scheduling, after 2.0 s on the kernel's own scheduler";
+            assert_eq!(next.tell_away(8 + 2 * SECOND), words);
             // A start that fails leaves the kernel's own scheduler in charge.
             open(&folder).end(12, End::Failed, None);
             assert_eq!(open(&folder).away(14), Some(Duration::from_nanos(6)));

@@ -39,9 +39,21 @@ pub const AT_RUN_TIME: [&str; 9] = [
 /// Returns the definition of the command line. Flags that are keys also take `=false`, which
 /// undoes the key of a file.
 pub fn command() -> Command {
+    command_with_state("")
+}
+
+/// Returns the same, with a default for the learned state if systemd has given this service
+/// folders for its state, separated by colons.
+pub fn command_with_state(folders: &str) -> Command {
+    // It lives as long as the program, which reads its command line a few times.
+    let folder = folders.split(':').next().filter(|one| !one.is_empty());
+    let learned: Option<&'static str> = folder.map(|one| &*format!("{one}/learned").leak());
     let mut command = Options::command().mut_args(|arg| {
         let id = arg.get_id().as_str();
         let is_set_true = matches!(arg.get_action(), ArgAction::SetTrue);
+        if let ("learn_state", Some(file)) = (id, learned) {
+            return arg.default_value(file);
+        }
         if !is_set_true || NO_KEYS.contains(&id) {
             return arg;
         }
@@ -56,19 +68,6 @@ pub fn command() -> Command {
     });
     command.build();
     command
-}
-
-/// Returns the same, where systemd has given this service a folder for its state: what is learned
-/// is kept there by default.
-pub fn command_of_service() -> Command {
-    let folders = std::env::var("STATE_DIRECTORY").unwrap_or_default();
-    match folders.split(':').next() {
-        // It lives as long as the program, which reads its command line a few times.
-        Some(folder) if !folder.is_empty() => command().mut_arg("learn_state", |arg| {
-            arg.default_value(&*format!("{folder}/learned").leak())
-        }),
-        _ => command(),
-    }
 }
 
 /// Returns the options that are keys, in the order of the help.

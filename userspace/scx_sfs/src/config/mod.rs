@@ -83,7 +83,8 @@ impl Request {
     where
         T: Into<OsString> + Clone,
     {
-        let command = keys::command_of_service();
+        let folders = std::env::var("STATE_DIRECTORY").unwrap_or_default();
+        let command = keys::command_with_state(&folders);
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
         let matches = lenient(&command, &arguments).map_err(Refusal::Options)?;
         if !is_about_scheduling(&matches) {

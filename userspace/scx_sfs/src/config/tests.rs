@@ -456,3 +456,16 @@ fn reports_survive_json() {
         "{text}"
     );
 }
+
+#[test]
+fn a_service_keeps_what_it_learns_unless_it_is_told_where() {
+    let state = |folders: &str, options: &str| {
+        let arguments = ["scx_sfs"].into_iter().chain(options.split_whitespace());
+        let matches = keys::command_with_state(folders).get_matches_from(arguments);
+        layers::raw(&matches, "learn_state").pop()
+    };
+    let both = "/var/lib/a:/var/lib/b";
+    assert_eq!(state(both, "--ageing 2"), Some("/var/lib/a/learned".into()));
+    assert_eq!(state(both, "--learn-state /x"), Some("/x".into()));
+    assert_eq!(state("", "--ageing 2"), None);
+}
