@@ -98,6 +98,7 @@ test-metrics: setup ## the metrics, alerts and dashboard in Debian's Prometheus,
 
 test-package: build ## the Debian package on a fresh Debian 13 in a VM: installed, used, upgraded, removed; the transcript is out/package/transcript.txt
 	@userspace/target/release/sfs_service test package
+	TRY_SCX_LOADER=1 scripts/cargo-test --release --locked -p sfs_release --test loader_patch
 
 test-full: build ## all tests there are: units, kernels, machines, search, stress, fresh machines; a day, in parts whose results are kept; PART="suite/6.18:64*" MINUTES=60 (userspace/target/release/sfs_lab full --help)
 	@$(LAB) full $(PART)

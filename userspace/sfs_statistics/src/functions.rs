@@ -108,6 +108,7 @@ mod tests {
     #[test]
     fn a_row_keeps_to_the_width_of_a_terminal() {
         let report = FunctionReport {
+            key: 0,
             function: format!("kubepods.slice/{}.scope", "9ab".repeat(30)),
             completions: 3,
             p50_ms: Some(1.0),

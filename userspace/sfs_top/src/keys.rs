@@ -179,6 +179,7 @@ mod tests {
     fn state() -> State {
         let mut state = State::new(Duration::from_secs(1));
         let function = |at: u32| FunctionReport {
+            key: 0,
             function: format!("f{at}"),
             completions: at,
             p50_ms: None,

@@ -113,6 +113,7 @@ mod tests {
     #[test]
     fn each_row_has_a_cell_for_each_column() {
         let function = FunctionReport {
+            key: 0,
             function: "a b".into(),
             completions: 12_345,
             p50_ms: Some(0.5),

@@ -192,7 +192,7 @@ fn use_contexts(open: &mut OpenBpfSkel<'_>, contexts: &Contexts) -> Result<()> {
     let constants = open.maps.rodata_data.as_deref_mut();
     let constants = constants.context("the program has no constants")?;
     let places = contexts.places;
-    constants.with_contexts = true.into();
+    constants.with_contexts = true;
     constants.unit = contexts.unit;
     constants.at_turn = places.turn;
     constants.at_sandbox = places.sandbox;
@@ -225,8 +225,15 @@ fn leave_out(open: &mut OpenBpfSkel<'_>) -> Result<Vec<&'static str>> {
             missing.push("the end of a stay out of quota, and other changes of the queue");
         }
     }
-    if !function("__sched_setscheduler") {
-        open.progs.on_class.set_autoload(false);
+    let others = [
+        (&mut open.progs.on_class, "__sched_setscheduler"),
+        (&mut open.progs.on_inet_accept, "inet_accept"),
+        (&mut open.progs.on_unix_accept, "unix_accept"),
+    ];
+    for (program, name) in others {
+        if !function(name) {
+            program.set_autoload(false);
+        }
     }
     missing.dedup();
     Ok(missing)

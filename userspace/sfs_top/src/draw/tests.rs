@@ -14,6 +14,7 @@ use crate::state::{Spot, State, Table, View};
 
 fn function(at: u32) -> FunctionReport {
     FunctionReport {
+        key: 0,
         function: format!("functions/f{at:02}"),
         completions: 100 * at,
         p50_ms: Some(f64::from(at)),

@@ -74,6 +74,7 @@ fn answer(what: &Request) -> Answer {
 
 fn function(at: u32) -> FunctionReport {
     FunctionReport {
+        key: 0,
         function: format!("functions/f{at:02}"),
         completions: 100 * at,
         p50_ms: Some(1.0),

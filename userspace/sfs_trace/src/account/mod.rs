@@ -452,4 +452,6 @@ fn who_is(task: &Task, serves: bool) -> Who {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;

@@ -1,15 +1,12 @@
 //! Tests of the state machine.
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-
 use super::*;
 use crate::event::Work;
 use crate::invocation::Segment;
 use crate::kind::PARKED;
 
 /// A task of process `pid` outside of any invocation.
-fn task(pid: i32) -> Task {
+pub(super) fn task(pid: i32) -> Task {
     Task {
         pid,
         tgid: pid,
@@ -33,7 +30,7 @@ fn task(pid: i32) -> Task {
 }
 
 /// The same, serving invocation `seq`, which arrived at `arrived_at`.
-fn serving(pid: i32, seq: u32, arrived_at: u64) -> Task {
+pub(super) fn serving(pid: i32, seq: u32, arrived_at: u64) -> Task {
     let mut task = task(pid);
     if let Some(work) = &mut task.work {
         (work.seq, work.open, work.arrived_at) = (seq, true, arrived_at);
@@ -42,7 +39,7 @@ fn serving(pid: i32, seq: u32, arrived_at: u64) -> Task {
 }
 
 /// The same, after its end.
-fn served(pid: i32, seq: u32) -> Task {
+pub(super) fn served(pid: i32, seq: u32) -> Task {
     let mut task = serving(pid, seq, 0);
     if let Some(work) = &mut task.work {
         work.open = false;
@@ -50,14 +47,14 @@ fn served(pid: i32, seq: u32) -> Task {
     task
 }
 
-fn idle() -> Task {
+pub(super) fn idle() -> Task {
     Task {
         work: None,
         ..task(0)
     }
 }
 
-fn real_time(pid: i32) -> Task {
+pub(super) fn real_time(pid: i32) -> Task {
     Task {
         real_time: true,
         ..task(pid)
@@ -65,20 +62,27 @@ fn real_time(pid: i32) -> Task {
 }
 
 /// Waits in `queue`, the id of a dispatch queue.
-fn in_queue(task: Task, queue: u64) -> Task {
+pub(super) fn in_queue(task: Task, queue: u64) -> Task {
     let place = Place::of_queue(queue);
     Task { place, ..task }
 }
 
-fn with_turn(task: Task, turn: Turn) -> Task {
+pub(super) fn with_turn(task: Task, turn: Turn) -> Task {
     Task { turn, ..task }
 }
 
-fn account() -> Account {
+pub(super) fn account() -> Account {
     Account::new(Source::Scheduler, 2, 0, 1000)
 }
 
-fn switch(account: &mut Account, at_ns: u64, cpu: usize, prev: Task, left: Left, next: Task) {
+pub(super) fn switch(
+    account: &mut Account,
+    at_ns: u64,
+    cpu: usize,
+    prev: Task,
+    left: Left,
+    next: Task,
+) {
     let what = What::Switch {
         cpu,
         prev,
@@ -88,17 +92,17 @@ fn switch(account: &mut Account, at_ns: u64, cpu: usize, prev: Task, left: Left,
     account.add(&Event { at_ns, what });
 }
 
-fn wake(account: &mut Account, at_ns: u64, task: Task) {
+pub(super) fn wake(account: &mut Account, at_ns: u64, task: Task) {
     let what = What::Wake { task, new: false };
     account.add(&Event { at_ns, what });
 }
 
-fn birth(account: &mut Account, at_ns: u64, task: Task) {
+pub(super) fn birth(account: &mut Account, at_ns: u64, task: Task) {
     let what = What::Wake { task, new: true };
     account.add(&Event { at_ns, what });
 }
 
-fn ended(account: &mut Account) -> Vec<Invocation> {
+pub(super) fn ended(account: &mut Account) -> Vec<Invocation> {
     let out = account.take().into_iter();
     out.filter_map(|output| match output {
         Output::Ended(invocation) => Some(*invocation),
@@ -107,14 +111,14 @@ fn ended(account: &mut Account) -> Vec<Invocation> {
     .collect()
 }
 
-fn segments(invocation: &Invocation) -> Vec<(Kind, u64)> {
+pub(super) fn segments(invocation: &Invocation) -> Vec<(Kind, u64)> {
     let of = |segment: &Segment| (segment.kind, segment.to - segment.from);
     invocation.segments.iter().map(of).collect()
 }
 
-const ASLEEP: Left = Left::Asleep { io: false };
-const FAIR: u64 = 0x2_0000;
-const FILTER: u64 = 0x1_0000;
+pub(super) const ASLEEP: Left = Left::Asleep { io: false };
+pub(super) const FAIR: u64 = 0x2_0000;
+pub(super) const FILTER: u64 = 0x1_0000;
 
 #[test]
 fn a_process_waits_runs_sleeps_and_exits() {
@@ -175,6 +179,34 @@ fn a_request_arrives_when_its_server_wakes_up() {
         ]
     );
     assert_eq!((invocations[0].begin, invocations[0].end), (1000, 1100));
+}
+
+#[test]
+fn a_request_may_begin_and_end_between_two_events() {
+    let mut account = account();
+    switch(&mut account, 900, 0, idle(), ASLEEP, task(10));
+    switch(&mut account, 950, 0, task(10), ASLEEP, idle());
+    wake(&mut account, 1000, in_queue(task(10), FAIR));
+    switch(&mut account, 1010, 0, idle(), ASLEEP, task(10));
+    // Nothing has called the scheduler between accept() and the next accept().
+    let mut done = served(10, 1);
+    if let Some(work) = &mut done.work {
+        work.arrived_at = 1000;
+    }
+    switch(&mut account, 1100, 0, done, ASLEEP, idle());
+    let invocations = ended(&mut account);
+    assert_eq!(invocations.len(), 1);
+    assert_eq!(
+        segments(&invocations[0]),
+        [
+            (Kind::Queued(Queue::Fair), 10),
+            (Kind::Running(Turn::Fair), 90),
+        ]
+    );
+    // It is not seen again.
+    wake(&mut account, 1200, in_queue(served(10, 1), FAIR));
+    account.finish(1300);
+    assert!(ended(&mut account).is_empty());
 }
 
 #[test]
@@ -443,124 +475,4 @@ fn segments_beyond_the_room_are_counted() {
     assert_eq!(first.sums.iter().sum::<u64>(), first.turnaround());
     assert_eq!(first.time(Kind::Running(Turn::Fair)), 50);
     assert_eq!(account.room(), 3);
-}
-
-fn any_task() -> impl Strategy<Value = Task> {
-    let place = prop_oneof![
-        Just(None),
-        Just(Place::of_queue(FAIR)),
-        Just(Place::of_queue(PARKED | 9)),
-    ];
-    let work = (0..4_u32, any::<bool>(), 0..3000_u64);
-    let bits = (any::<bool>(), any::<bool>(), any::<bool>());
-    (1..5, 1..3, place, work, bits).prop_map(|(pid, tgid, place, work, bits)| {
-        let (seq, open, arrived_at) = work;
-        let unit = tgid as u64;
-        let mut made = task(pid);
-        made.tgid = tgid;
-        made.place = place;
-        (made.real_time, made.confined, made.last) = bits;
-        made.work = Some(Work {
-            unit,
-            seq,
-            open,
-            arrived_at,
-            function: unit,
-            sandbox: 0,
-        });
-        made
-    })
-}
-
-fn any_what() -> impl Strategy<Value = What> {
-    let left = prop_oneof![Just(Left::Runnable), Just(ASLEEP), Just(Left::Dead)];
-    let next = prop_oneof![Just(idle()), any_task()];
-    prop_oneof![
-        4 => (0..3_usize, any_task(), left, next).prop_map(|(cpu, prev, left, next)| {
-            What::Switch { cpu, prev, left, next }
-        }),
-        2 => (any_task(), any::<bool>()).prop_map(|(task, new)| What::Wake { task, new }),
-        1 => any_task().prop_map(What::Moved),
-        1 => (0..3_usize, any_task()).prop_map(|(cpu, task)| What::Look(cpu, task)),
-        1 => (1..5, 0..4_usize).prop_map(|(pid, cpus)| What::Confined(pid, Cpus::first(cpus))),
-    ]
-}
-
-/// Checks that the segments cover the invocation's life.
-fn check(invocation: &Invocation) -> Result<(), TestCaseError> {
-    let mut at = invocation.begin;
-    let mut sums = [0; crate::kind::KINDS];
-    for segment in &invocation.segments {
-        prop_assert_eq!(segment.from, at, "gap or overlap");
-        prop_assert!(segment.to > segment.from);
-        sums[segment.kind.index()] += segment.to - segment.from;
-        at = segment.to;
-    }
-    prop_assert_eq!(at, invocation.end);
-    prop_assert_eq!(sums, invocation.sums);
-    prop_assert_eq!(sums.iter().sum::<u64>(), invocation.turnaround());
-    prop_assert_eq!(invocation.unrecorded, 0);
-    Ok(())
-}
-
-proptest! {
-    /// Whatever the events are, also those that contradict each other because others were lost.
-    #[test]
-    fn segments_cover_each_invocation(events in vec((0..50_u64, any_what()), 0..200)) {
-        let mut account = Account::new(Source::Scheduler, 3, 500, 100_000);
-        let (mut at_ns, mut began, mut ran) = (500, 0, [500; 3]);
-        for (pause, what) in events {
-            at_ns += pause;
-            account.add(&Event { at_ns, what });
-            for output in account.take() {
-                match output {
-                    Output::Ended(invocation) => {
-                        began += 1;
-                        prop_assert!(invocation.end <= at_ns);
-                        check(&invocation)?;
-                    }
-                    // Stays on one CPU do not overlap.
-                    Output::Run(run) => {
-                        prop_assert!(run.from >= ran[run.cpu] && run.to > run.from);
-                        ran[run.cpu] = run.to;
-                    }
-                }
-            }
-        }
-        account.finish(at_ns + 1);
-        for invocation in ended(&mut account) {
-            began += 1;
-            check(&invocation)?;
-        }
-        prop_assert_eq!(began, account.last_serial, "each one ends once");
-        prop_assert_eq!(account.room(), 100_000);
-    }
-
-    /// What a process did is what comes out.
-    #[test]
-    fn sums_are_those_of_the_life(stays in vec((1..100_u64, 1..100_u64, 1..100_u64), 1..50)) {
-        let mut account = account();
-        let own = serving(10, 1, 100);
-        let mut at = 100;
-        for (place, (queued, runs, sleeps)) in stays.iter().enumerate() {
-            let task = in_queue(own, FAIR);
-            if place == 0 {
-                birth(&mut account, at, task);
-            } else {
-                wake(&mut account, at, task);
-            }
-            at += queued;
-            switch(&mut account, at, 0, idle(), ASLEEP, own);
-            at += runs;
-            switch(&mut account, at, 0, own, ASLEEP, idle());
-            at += sleeps;
-        }
-        account.finish(at);
-        let sum = |of: fn(&(u64, u64, u64)) -> u64| stays.iter().map(of).sum::<u64>();
-        let first = &ended(&mut account)[0];
-        prop_assert_eq!(first.time(Kind::Queued(Queue::Fair)), sum(|stay| stay.0));
-        prop_assert_eq!(first.time(Kind::Running(Turn::Fair)), sum(|stay| stay.1));
-        prop_assert_eq!(first.time(Kind::Blocked), sum(|stay| stay.2));
-        prop_assert_eq!(first.turnaround(), at - 100);
-    }
 }

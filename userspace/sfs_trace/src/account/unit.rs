@@ -24,6 +24,8 @@ pub struct Unit {
     gap: VecDeque<Segment>,
     /// Whether its start was seen.
     pub born: bool,
+    /// Number of the last invocation that was seen.
+    pub last_seq: Option<u32>,
 }
 
 impl Unit {
@@ -35,6 +37,7 @@ impl Unit {
             live: None,
             gap: VecDeque::new(),
             born: false,
+            last_seq: None,
         }
     }
 

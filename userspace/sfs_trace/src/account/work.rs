@@ -71,27 +71,28 @@ impl Account {
     }
 
     fn note_work(&mut self, task: &Task, work: &Work) {
-        let unit = self.units.get(&work.unit);
-        let seq = unit.and_then(|unit| unit.live.as_ref().map(|live| live.seq));
-        match seq {
+        let Some(unit) = self.units.get_mut(&work.unit) else {
+            return;
+        };
+        let live = unit.live.as_ref().map(|live| live.seq);
+        let before = unit.last_seq.replace(work.seq);
+        match live {
             Some(seq) if seq == work.seq && work.open => {
-                if let Some(unit) = self.units.get_mut(&work.unit) {
-                    unit.arrived_earlier(work.arrived_at, self.from, &mut self.room);
-                }
+                unit.arrived_earlier(work.arrived_at, self.from, &mut self.room);
             }
             Some(seq) if seq == work.seq => self.end(work.unit, self.now),
+            // The next one has begun, which ends the last one.
             Some(_) => {
-                // The next one has begun, which ends the last one.
-                self.end(
-                    work.unit,
-                    if work.open { work.arrived_at } else { self.now },
-                );
-                if work.open {
-                    self.begin(task, work);
-                }
+                self.end(work.unit, work.arrived_at);
+                self.begin(task, work);
             }
             None if work.open => self.begin(task, work),
+            // It has begun and ended since the last event.
+            None if before.is_some_and(|before| before != work.seq) => self.begin(task, work),
             None => {}
+        }
+        if !work.open {
+            self.end(work.unit, self.now);
         }
     }
 

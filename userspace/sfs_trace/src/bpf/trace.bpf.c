@@ -290,19 +290,16 @@ int BPF_PROG(on_wakeup_new, struct task_struct *p)
 	return begins_to_wait(p, SFS_TRACE_NEW);
 }
 
-/*
- * The end of each pass through the kernel's schedule(): the task that runs may have got another
- * kind of turn, or begun an invocation, and kept its CPU.
- */
-SEC("tp_btf/sched_exit_tp")
-int BPF_PROG(on_schedule)
+/* Report the current task if it has got another kind of turn, or if its invocation has begun or
+ * ended, since it got its CPU. */
+static void look(void)
 {
 	struct seen *seen = bpf_map_lookup_elem(&seen_tasks, &(u32){ 0 });
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct sfs_trace_task now = {};
 
 	if (!watching || !seen || !p->pid)
-		return 0;
+		return;
 	if (p->prio < MAX_RT_PRIO)
 		now.flags |= SFS_TRACE_REAL_TIME;
 	if (with_contexts)
@@ -311,9 +308,33 @@ int BPF_PROG(on_schedule)
 	now.flags &= CHANGING;
 	if (seen->pid == now.pid && seen->seq == now.seq && seen->turn == now.turn &&
 	    seen->flags == now.flags)
-		return 0;
+		return;
 	remember(&now);
 	report(p, SFS_TRACE_LOOK);
+}
+
+/* The end of each pass through the kernel's schedule(): the task that runs may have kept its
+ * CPU. */
+SEC("tp_btf/sched_exit_tp")
+int BPF_PROG(on_schedule)
+{
+	look();
+	return 0;
+}
+
+/* A server asks for its next request: it has served the last one, maybe in a single stay on its
+ * CPU. */
+SEC("fentry/inet_accept")
+int BPF_PROG(on_inet_accept)
+{
+	look();
+	return 0;
+}
+
+SEC("fentry/unix_accept")
+int BPF_PROG(on_unix_accept)
+{
+	look();
 	return 0;
 }
 

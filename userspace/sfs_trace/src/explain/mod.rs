@@ -207,3 +207,6 @@ fn in_words(queue: Queue) -> &'static str {
 }
 
 pub use text::text;
+
+#[cfg(test)]
+mod tests;

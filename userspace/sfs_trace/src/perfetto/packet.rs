@@ -10,7 +10,7 @@ mod trace {
     pub const PACKET: u32 = 1;
 }
 
-mod packet {
+mod trace_packet {
     pub const TIMESTAMP: u32 = 8;
     pub const TRUSTED_PACKET_SEQUENCE_ID: u32 = 10;
     pub const TRACK_EVENT: u32 = 11;
@@ -20,7 +20,7 @@ mod packet {
     pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
 }
 
-mod descriptor {
+mod track_descriptor {
     pub const UUID: u32 = 1;
     pub const NAME: u32 = 2;
     pub const PARENT_UUID: u32 = 5;
@@ -30,7 +30,7 @@ mod descriptor {
     pub const EXPLICIT: i32 = 3;
 }
 
-mod event {
+mod track_event {
     pub const DEBUG_ANNOTATIONS: u32 = 4;
     pub const TYPE: u32 = 9;
     pub const TRACK_UUID: u32 = 11;
@@ -41,7 +41,7 @@ mod event {
     pub const INSTANT: i32 = 3;
 }
 
-mod annotation {
+mod debug_annotation {
     pub const INT_VALUE: u32 = 4;
     pub const STRING_VALUE: u32 = 6;
     pub const NAME: u32 = 10;
@@ -102,15 +102,15 @@ impl<W: Write> Packets<W> {
     /// Describes a track. Its events come later.
     pub fn track(&mut self, track: &Track<'_>) -> Result<()> {
         message(&mut self.inner, |out| {
-            out.write_uint64(descriptor::UUID, track.uuid)?;
-            out.write_string(descriptor::NAME, track.name)?;
+            out.write_uint64(track_descriptor::UUID, track.uuid)?;
+            out.write_string(track_descriptor::NAME, track.name)?;
             if track.parent != 0 {
-                out.write_uint64(descriptor::PARENT_UUID, track.parent)?;
+                out.write_uint64(track_descriptor::PARENT_UUID, track.parent)?;
             }
-            out.write_enum(descriptor::CHILD_ORDERING, descriptor::EXPLICIT)?;
-            out.write_int32(descriptor::SIBLING_ORDER_RANK, track.rank)
+            out.write_enum(track_descriptor::CHILD_ORDERING, track_descriptor::EXPLICIT)?;
+            out.write_int32(track_descriptor::SIBLING_ORDER_RANK, track.rank)
         })?;
-        self.packet(None, packet::TRACK_DESCRIPTOR)
+        self.packet(None, trace_packet::TRACK_DESCRIPTOR)
     }
 
     /// A slice begins on a track, at a time in ns.
@@ -123,7 +123,7 @@ impl<W: Write> Packets<W> {
         details: &[Detail<'_>],
     ) -> Result<()> {
         self.event(
-            event::SLICE_BEGIN,
+            track_event::SLICE_BEGIN,
             at,
             track,
             Some((name, category)),
@@ -133,12 +133,12 @@ impl<W: Write> Packets<W> {
 
     /// The slice on a track that began last ends.
     pub fn end(&mut self, at: u64, track: u64) -> Result<()> {
-        self.event(event::SLICE_END, at, track, None, &[])
+        self.event(track_event::SLICE_END, at, track, None, &[])
     }
 
     /// Something happens on a track.
     pub fn instant(&mut self, at: u64, track: u64, name: &str, category: &str) -> Result<()> {
-        self.event(event::INSTANT, at, track, Some((name, category)), &[])
+        self.event(track_event::INSTANT, at, track, Some((name, category)), &[])
     }
 
     fn event(
@@ -151,28 +151,28 @@ impl<W: Write> Packets<W> {
     ) -> Result<()> {
         let mut annotation = Vec::new();
         message(&mut self.inner, |out| {
-            out.write_enum(event::TYPE, kind)?;
-            out.write_uint64(event::TRACK_UUID, track)?;
+            out.write_enum(track_event::TYPE, kind)?;
+            out.write_uint64(track_event::TRACK_UUID, track)?;
             if let Some((name, category)) = name {
-                out.write_string(event::CATEGORIES, category)?;
-                out.write_string(event::NAME, name)?;
+                out.write_string(track_event::CATEGORIES, category)?;
+                out.write_string(track_event::NAME, name)?;
             }
             for detail in details {
                 message(&mut annotation, |out| match detail {
                     Detail::Number(name, value) => {
-                        out.write_string(annotation::NAME, name)?;
-                        out.write_int64(annotation::INT_VALUE, *value)
+                        out.write_string(debug_annotation::NAME, name)?;
+                        out.write_int64(debug_annotation::INT_VALUE, *value)
                     }
                     Detail::Text(name, text) => {
-                        out.write_string(annotation::NAME, name)?;
-                        out.write_string(annotation::STRING_VALUE, text)
+                        out.write_string(debug_annotation::NAME, name)?;
+                        out.write_string(debug_annotation::STRING_VALUE, text)
                     }
                 })?;
-                out.write_bytes(event::DEBUG_ANNOTATIONS, &annotation)?;
+                out.write_bytes(track_event::DEBUG_ANNOTATIONS, &annotation)?;
             }
             Ok(())
         })?;
-        self.packet(Some(at), packet::TRACK_EVENT)
+        self.packet(Some(at), trace_packet::TRACK_EVENT)
     }
 
     /// Writes a packet whose field `field` is the message in `inner`.
@@ -180,13 +180,13 @@ impl<W: Write> Packets<W> {
         let (inner, first) = (&self.inner, self.first);
         message(&mut self.body, |out| {
             if let Some(at) = at {
-                out.write_uint64(packet::TIMESTAMP, at)?;
+                out.write_uint64(trace_packet::TIMESTAMP, at)?;
             }
-            out.write_uint32(packet::TRUSTED_PACKET_SEQUENCE_ID, 1)?;
+            out.write_uint32(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, 1)?;
             if first {
                 out.write_uint32(
-                    packet::SEQUENCE_FLAGS,
-                    packet::SEQ_INCREMENTAL_STATE_CLEARED,
+                    trace_packet::SEQUENCE_FLAGS,
+                    trace_packet::SEQ_INCREMENTAL_STATE_CLEARED,
                 )?;
             }
             out.write_bytes(field, inner)
