@@ -31,10 +31,13 @@ fn each_command_has_a_page_and_each_option_is_on_one() {
         "",
         "-check",
         "-config",
+        "-explain",
         "-functions",
         "-hint",
         "-reload",
         "-set",
+        "-top",
+        "-trace",
     ];
     let mut want = commands.map(|command| format!("scx_sfs{command}.8"));
     want.sort();
