@@ -211,6 +211,31 @@ fn state(metrics: &Metrics) -> Vec<Family> {
             number(metrics.rank_tables),
         ),
         (
+            "queued_filter",
+            "Tasks that wait in FILTER now; 0 where it is split into shards",
+            number(metrics.queued_filter),
+        ),
+        (
+            "queued_ranked",
+            "Tasks that wait in the order of ranks now",
+            number(metrics.queued_ranked),
+        ),
+        (
+            "queued_fair",
+            "Function tasks that wait in FAIR now",
+            number(metrics.queued_fair),
+        ),
+        (
+            "queued_outside",
+            "Tasks outside of functions that wait now",
+            number(metrics.queued_outside),
+        ),
+        (
+            "runnable",
+            "Function tasks that run or wait now (--policy learned)",
+            number(metrics.runnable),
+        ),
+        (
             "queue_delay_max_seconds",
             "Maximum queueing delay since load",
             seconds(metrics.queue_delay_max_us),

@@ -25,6 +25,9 @@ fn repository() -> Option<Place> {
         "packaging/debian/prerm",
         "packaging/debian/postrm",
         "packaging/README.md",
+        "packaging/monitoring/dashboard.json",
+        "packaging/monitoring/alerts.yml",
+        "docs/monitoring.md",
         "docs/runbook.md",
         "LICENSE",
     ]);

@@ -53,6 +53,7 @@ impl Tree {
         place.script("bin/mmdebstrap", MMDEBSTRAP);
         place.script("bin/strip", "");
         place.write("LICENSE", "");
+        place.write("docs/monitoring.md", "");
         place.write("docs/runbook.md", "");
         for name in ["scx_sfs", "faasbench", "sfs_waste"] {
             place.script(&format!("{BUILT}/{name}"), "");
@@ -132,6 +133,7 @@ fn a_guest_has_what_is_installed_and_the_checks() {
         "built/sfs_waste 755",
         "built/sfs_waste.cdx.json 644",
         "built/share/man/man8/scx_sfs.8 644",
+        "docs/monitoring.md 644",
         "docs/runbook.md 644",
         "packaging/config.toml 644",
         "packaging/install.sh 755",
