@@ -76,7 +76,7 @@ static u64 identify(struct task_struct *p, const struct task_ctx *tctx)
  * fetches fewer once a second. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024);
+	__uint(max_entries, 512 * 1024);
 } completions SEC(".maps");
 
 /* Bytes of a completion in the ring buffer, with the kernel's header. */

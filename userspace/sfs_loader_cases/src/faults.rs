@@ -82,8 +82,8 @@ fn invocations(count: u64, before: impl Fn(u64)) -> Result<Process> {
 
 fn full_ring_buffers_lose_events_only(bench: &Bench) -> Result<()> {
     const COUNT: u64 = 12_000;
-    // Capacity of the ring buffers: 32 bytes each, in 256 and 64 KiB.
-    const COMPLETIONS: u64 = 8191;
+    // Capacity of the ring buffers: 56 bytes each in 512 KiB, and 32 in 64 KiB.
+    const COMPLETIONS: u64 = 9362;
     const EVENTS: u64 = 2047;
     let scheduler = bench.load("--policy learned --no-overload --iat-window 2")?;
     scheduler.signal(Signal::SIGSTOP)?;
