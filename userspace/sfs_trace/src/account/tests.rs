@@ -23,7 +23,7 @@ pub(super) fn task(pid: i32) -> Task {
             seq: 0,
             open: false,
             arrived_at: 0,
-            function: 7,
+            function: crate::roster::BY_PROGRAM | 7,
             sandbox: 0,
         }),
     }
@@ -373,6 +373,17 @@ fn a_turn_may_change_without_a_switch() {
     assert_eq!(turns, [(Turn::Filter, 40), (Turn::Fair, 60)]);
     assert!(matches!(&out[2], Output::Ended(one)
         if segments(one) == [(Kind::Running(Turn::Filter), 40), (Kind::Running(Turn::Fair), 60)]));
+}
+
+#[test]
+fn the_last_name_of_a_program_counts() {
+    let mut account = account();
+    switch(&mut account, 100, 0, idle(), ASLEEP, serving(10, 1, 100));
+    let mut renamed = served(10, 1);
+    renamed.comm = [b'x'; 16];
+    switch(&mut account, 200, 0, renamed, Left::Dead, idle());
+    let first = &ended(&mut account)[0];
+    assert_eq!(account.roster().who(first.who).comm, [b'x'; 16]);
 }
 
 #[test]

@@ -38,6 +38,7 @@ impl Account {
             let unit = self.units.entry(id).or_insert_with(fresh);
             unit.change(None, kind, now, &mut self.room);
         }
+        self.name_live(task); // it may be its last event
         match &self.source {
             Source::Scheduler => {
                 if let Some(work) = task.work {
@@ -60,6 +61,12 @@ impl Account {
                 }
             }
         }
+        self.name_live(task);
+    }
+
+    /// The invocation that `task` serves is that of the function which `task` is now: a program may
+    /// give itself another name, or become another program.
+    fn name_live(&mut self, task: &Task) {
         if self.live_of(task.pid).is_none() {
             return;
         }
