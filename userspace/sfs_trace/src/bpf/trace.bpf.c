@@ -19,7 +19,7 @@ const volatile struct sfs_trace_cgroup *type_of_cgroup __attribute__((unused));
 /* Below this: real-time and deadline tasks, which have their own scheduling classes. */
 #define MAX_RT_PRIO 100
 
-#define PF_KTHREAD 0x00200000
+#define PF_KTHREAD  0x00200000
 
 /* enum sfs_unit of the scheduler. */
 #define UNIT_CGROUP 1
