@@ -10,6 +10,7 @@ use clap::Args;
 use sfs_jobs::job;
 use sfs_jobs::progress::Progress;
 
+use crate::crates::Crate;
 use crate::programs::bpf_object;
 use crate::repository::Repository;
 use crate::{crates, output_folder};
@@ -40,8 +41,9 @@ pub struct CratesArgs {
 pub fn run(workspace: &Path, args: &CratesArgs) -> Result<Vec<PathBuf>> {
     let own = crates::of(workspace, &[INSTALLED])?;
     let own: Vec<_> = own.into_iter().filter(|one| one.is_own).collect();
-    // Apart from the other builds, and kept: the second time only what has changed is built.
+    // Apart from the other builds.
     let target = std::path::absolute(output_folder(workspace))?.with_file_name("crates");
+    forget(&own, &target, &unpacked()?)?;
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo
         .current_dir(workspace)
@@ -74,6 +76,37 @@ pub fn run(workspace: &Path, args: &CratesArgs) -> Result<Vec<PathBuf>> {
     packed.collect()
 }
 
+/// The folder into which cargo unpacks crates.
+fn unpacked() -> Result<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let home = home.context("there is no home folder; set CARGO_HOME")?;
+    Ok(home.join("registry/src"))
+}
+
+/// Removes what earlier runs have built in `target` and unpacked in `unpacked`. cargo takes a
+/// version of a crate for unchangeable, also in the registry that it makes for the time of
+/// packaging, so it would build from the files of the first run for ever.
+fn forget(own: &[Crate], target: &Path, unpacked: &Path) -> Result<()> {
+    let mut stale = vec![target.to_owned()];
+    for registry in fs::read_dir(unpacked).into_iter().flatten().flatten() {
+        // Names of registries begin with their host, which one in a folder does not have.
+        if registry.file_name().as_encoded_bytes().starts_with(b"-") {
+            let folder = |one: &Crate| {
+                registry
+                    .path()
+                    .join(format!("{}-{}", one.name, one.version))
+            };
+            stale.extend(own.iter().map(folder));
+        }
+    }
+    for folder in stale.iter().filter(|folder| folder.exists()) {
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    Ok(())
+}
+
 /// Checks that the BPF objects of two builds are the same.
 fn compare(one: &Path, other: &Path) -> Result<()> {
     let [one, other] = [one, other].map(|build| {
@@ -85,4 +118,34 @@ fn compare(one: &Path, other: &Path) -> Result<()> {
         "the kernel half that is built from the packaged files is another one"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_packaged_here_is_forgotten() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |path: &str| place.path().join(path);
+        let [target, unpacked] = ["crates", "src"].map(at);
+        let folders = [
+            "crates/debug",
+            "src/-0123/sfs_policy-0.1.0",
+            "src/-0123/sfs_policy-0.2.0",
+            "src/-0123/other-0.1.0",
+            "src/registry.example-0123/sfs_policy-0.1.0",
+        ];
+        folders.map(|folder| fs::create_dir_all(at(folder)).unwrap());
+        let own = [Crate {
+            name: "sfs_policy".into(),
+            version: "0.1.0".into(),
+            licence: String::new(),
+            is_own: true,
+        }];
+        forget(&own, &target, &unpacked).unwrap();
+        let left = folders.map(|folder| at(folder).exists());
+        assert_eq!(left, [false, false, true, true, true]);
+        forget(&own, &target, &at("nothing")).unwrap();
+    }
 }
