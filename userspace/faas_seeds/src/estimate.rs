@@ -49,6 +49,15 @@ pub struct Test {
 }
 
 impl Estimate {
+    /// The ratio, with its interval if it has one, in numbers as `digits` prints them.
+    pub fn shown(&self, digits: impl Fn(f64) -> String) -> String {
+        let ratio = digits(self.ratio);
+        match self.test {
+            Some(test) => format!("{ratio} ({} to {})", digits(test.low), digits(test.high)),
+            None => ratio,
+        }
+    }
+
     /// Of these ratios; `None` without any.
     pub fn of(observed: &[Observation]) -> Option<Self> {
         let by_ratio = |one: &&Observation, other: &&Observation| one.ratio.total_cmp(&other.ratio);

@@ -152,19 +152,6 @@ fn text(all: &[Results], commit: &str) -> String {
     text + &machines(all)
 }
 
-/// A ratio with its interval.
-fn shown(estimate: Estimate) -> String {
-    match estimate.test {
-        Some(test) => format!(
-            "{} ({} to {})",
-            digits(estimate.ratio),
-            digits(test.low),
-            digits(test.high)
-        ),
-        None => digits(estimate.ratio),
-    }
-}
-
 /// Two decimals, three below 0.1.
 fn digits(ratio: f64) -> String {
     match ratio {
@@ -186,7 +173,7 @@ fn as_good(all: &[Results], ours: &str) -> String {
                 let (about, figure, seeds) = (results.case.about, figure.name(), found.seeds);
                 let line = format!(
                     "| {about} | `{row}` | {figure} | {seeds} | {} |\n",
-                    shown(found)
+                    found.shown(digits)
                 );
                 (found.ratio <= AS_GOOD).then_some((found.ratio, line))
             }));
@@ -227,7 +214,11 @@ fn table(results: &Results) -> String {
     for (row, runs) in &results.rows {
         let cells: Vec<String> = Figure::ALL
             .iter()
-            .map(|figure| results.ratio(row, BASE, *figure).map_or("-".into(), shown))
+            .map(|figure| {
+                results
+                    .ratio(row, BASE, *figure)
+                    .map_or("-".into(), |ratio| ratio.shown(digits))
+            })
             .collect();
         let seeds = runs.len();
         let preempted = mean(runs, |run| {

@@ -6,7 +6,6 @@ use crate::results::Results;
 use crate::standing::{Miss, Standing};
 use crate::workloads::{self, Workload};
 use anyhow::Result;
-use faas_seeds::estimate::Estimate;
 use sfs_jobs::tree::Tree;
 use std::collections::BTreeSet;
 
@@ -81,25 +80,12 @@ fn missed(standings: &[(&Workload, Standing)]) -> String {
             "| {workload} | {} | {} | {} | {:.2} | {} |\n",
             miss.goal.figure.name(),
             miss.rival,
-            interval(&miss.ratio),
+            miss.ratio.shown(digits),
             miss.goal.most,
             if miss.is_certain() { "yes" } else { "no" }
         );
     }
     text + "\n"
-}
-
-/// A ratio with its interval.
-fn interval(estimate: &Estimate) -> String {
-    match estimate.test {
-        Some(test) => format!(
-            "{} ({} to {})",
-            digits(estimate.ratio),
-            digits(test.low),
-            digits(test.high)
-        ),
-        None => digits(estimate.ratio),
-    }
 }
 
 /// Two digits after the point, or three significant ones of a small number.
@@ -165,7 +151,7 @@ fn cell(standing: &Standing, column: &Column, figure: Figure) -> String {
         BASE => absolute(),
         name => standing
             .ratio(name, BASE, figure)
-            .map_or_else(absolute, |ratio| interval(&ratio)),
+            .map_or_else(absolute, |ratio| ratio.shown(digits)),
     };
     match is_best(standing, column, figure) {
         true => format!("**{text}**"),
