@@ -136,7 +136,9 @@ mod tests {
             "src/-0123/other-0.1.0",
             "src/registry.example-0123/sfs_policy-0.1.0",
         ];
-        folders.map(|folder| fs::create_dir_all(at(folder)).unwrap());
+        for folder in folders {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
         let own = [Crate {
             name: "sfs_policy".into(),
             version: "0.1.0".into(),
