@@ -155,13 +155,16 @@ static bool awaits_sleep(const struct invocation *inv)
 }
 
 /*
- * @inv's unit wakes up at @now: note the CPU time it used before its first long sleep, from which
- * the loader learns (rank.bpf.h). With several threads this is the sleep of the last one that
- * went to sleep, and two that wake up at once may both write: an estimate is enough.
+ * A thread of @inv's unit wakes up at @now: note the CPU time that the unit used before its first
+ * long sleep, from which the loader learns (rank.bpf.h). If another thread has used CPU time since
+ * the last one went to sleep, the unit was not asleep. Threads that sleep and wake up at the same
+ * time write without a lock: an estimate is enough.
  */
 static void note_burst(struct invocation *inv, u64 now)
 {
-	if (awaits_sleep(inv) && inv->slept_at && time_delta(now, inv->slept_at) >= LONG_SLEEP_NS)
+	if (!awaits_sleep(inv) || !inv->slept_at || inv->used_ns != inv->slept_ns)
+		return;
+	if (time_delta(now, inv->slept_at) >= LONG_SLEEP_NS)
 		inv->burst_ns = inv->used_ns ? inv->used_ns : 1;
 }
 
@@ -223,8 +226,10 @@ static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
 	now = clock_now();
 	if (endless)
 		inv->quiet_at = now;
-	if (first || (boundaries & SFS_BOUNDARY_IDLE))
-		inv->slept_at = now;
+	if (!first && !(boundaries & SFS_BOUNDARY_IDLE))
+		return;
+	inv->slept_at = now;
+	inv->slept_ns = inv->used_ns;
 }
 
 /* ---------------------------------------------------- exec, accept, receive */

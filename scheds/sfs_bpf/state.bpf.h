@@ -211,6 +211,7 @@ struct invocation {
 	u64 service_ns; /* expected CPU time, by a hint; 0: no such hint */
 	u64 born;       /* sharing clock at arrival */
 	u64 slept_at;   /* when a thread of the unit last went to sleep */
+	u64 slept_ns;   /* used_ns at that time */
 	u64 burst_ns;   /* used_ns at its first long sleep, at least 1; 0: it had none yet */
 	u64 quiet_at;   /* its end, or the last sleep that may be its end; 0: not known */
 	u32 state;      /* enum invocation_state */
