@@ -81,7 +81,7 @@ test: build test-unit ## all tests: units, tools, and the scheduler in a live ke
 	tests/run
 
 test-unit: setup ## the tests that need no virtual machine
-	scripts/cargo-test --release --locked --workspace
+	scripts/cargo-test --no-fail-fast --release --locked --workspace
 
 test-vm: build ## the scheduler in a live kernel; CASE="name ..." for some cases only
 	tests/run $(CASE)
