@@ -97,7 +97,9 @@ test-metrics: setup ## the metrics, alerts and dashboard in Debian's Prometheus,
 	scripts/cargo-test --release --locked -p sfs_metrics
 
 test-package: build ## the Debian package on a fresh Debian 13 in a VM: installed, used, upgraded, removed; the transcript is out/package/transcript.txt
+	@vm/fetch-prometheus >/dev/null
 	@userspace/target/release/sfs_service test package
+	SCX_SFS_LIVE_METRICS=out/package scripts/cargo-test --release --locked -p sfs_metrics --test prometheus
 	TRY_SCX_LOADER=1 scripts/cargo-test --release --locked -p sfs_release --test loader_patch
 
 test-full: build ## all tests there are: units, kernels, machines, search, stress, fresh machines; a day, in parts whose results are kept; PART="suite/6.18:64*" MINUTES=60 (userspace/target/release/sfs_lab full --help)

@@ -4,7 +4,8 @@ mod common;
 
 use std::env;
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -261,6 +262,53 @@ fn prometheus_reads_native_histograms() {
         1
     );
     check_dashboard(&prometheus);
+}
+
+/// Serves the first text once, and then the second one, until the process ends.
+fn serve(texts: [String; 2]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let [first, then] = &texts;
+        let answers = std::iter::once(first).chain(std::iter::repeat(then));
+        for (stream, text) in listener.incoming().zip(answers) {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n\
+                        Connection: close\r\n";
+            let length = text.len();
+            let _ = write!(stream, "{head}Content-Length: {length}\r\n\r\n{text}");
+        }
+    });
+    address
+}
+
+#[test]
+fn the_dashboard_shows_a_live_machine() {
+    const UNSEEN: &str = "make test-package takes the metrics of a live machine";
+    let (Some(folder), Some(live)) = (programs(), env::var_os("SCX_SFS_LIVE_METRICS")) else {
+        skip!(UNSEEN)
+    };
+    let texts = ["metrics-1.txt", "metrics-2.txt"]
+        .map(|name| fs::read_to_string(root().join(&live).join(name)).unwrap());
+    let total = |text: &str| -> f64 {
+        let line = |line: &str| {
+            line.strip_prefix("scx_sfs_completions_total ")
+                .map(str::to_owned)
+        };
+        text.lines().find_map(line).unwrap().parse().unwrap()
+    };
+    let [before, after] = [total(&texts[0]), total(&texts[1])];
+    assert!(after > before, "{before} completions, and then {after}");
+    let prometheus = Prometheus::start(&folder, serve(texts), &[]);
+    prometheus.wait_for("increase(scx_sfs_completions_total[1m])", |more| more > 0.0);
+    check_dashboard(&prometheus);
+    // The 99th percentile of the slowest function's turnaround is a time, and not "no data".
+    let slowest = "max(histogram_quantile(0.99, sum by (le, function) \
+                   (rate(scx_sfs_function_turnaround_seconds_bucket[1m]))))";
+    let slowest = prometheus.query(slowest);
+    assert!(slowest[0].1 > 0.05 && slowest[0].1 < 60.0, "{slowest:?}");
 }
 
 /// Each query of the dashboard has an answer.

@@ -21,6 +21,8 @@ pub const OUT: &str = "/out";
 pub const OUT_OF_HOST: &str = "out/package";
 /// What was typed, and the answers: a file there.
 pub const TRANSCRIPT: &str = "transcript.txt";
+/// Two looks at the metrics, with work in between: files there.
+pub const METRICS: [&str; 2] = ["metrics-1.txt", "metrics-2.txt"];
 
 /// A group of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

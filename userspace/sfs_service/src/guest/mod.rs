@@ -6,6 +6,7 @@ mod hotplug;
 mod install;
 mod package;
 mod quick;
+mod seeing;
 mod service;
 mod session;
 mod stall;

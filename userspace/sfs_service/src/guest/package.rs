@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{ensure, Context, Result};
 
 use super::checks::Check;
+use super::seeing;
 use super::service::{await_active, expect_active, is_enabled, number, output};
 use super::session::types;
 use super::wait::{pause, within};
@@ -30,6 +31,18 @@ pub const CHECKS: &[Check] = &[
     Check {
         name: "a workload runs, and its functions are learned",
         run: learns,
+    },
+    Check {
+        name: "top shows a load",
+        run: seeing::tops,
+    },
+    Check {
+        name: "metrics are served, and brought to the host for the dashboard's queries",
+        run: seeing::exports,
+    },
+    Check {
+        name: "explain tells why the slowest request was slow",
+        run: seeing::explains,
     },
     Check {
         name: "a reload refuses a wrong file, and applies it once it is mended",
@@ -61,7 +74,8 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-const CONFIGURATION: &str = "/etc/scx_sfs/config.toml";
+/// The file that the operator edits.
+pub const CONFIGURATION: &str = "/etc/scx_sfs/config.toml";
 const LEARNED: &str = "/var/lib/scx_sfs/learned";
 const GENERIC: &str = "/etc/systemd/system/scx.service";
 
