@@ -50,6 +50,9 @@ Socket for statistics and \\fBscx_sfs set\\fR.
 \\fBsystemctl\\fR(1), \\fBsched\\fR(7), \\fBcgroups\\fR(7)
 ";
 
+/// What compares the page of all options with the repository's.
+const TEST: &str = "userspace/sfs_generate/tests/files.rs";
+
 /// The beginning of the page of all options.
 const OPTIONS: &str = "\
 Every command of `scx_sfs` with every option, its default and its range. An option that says how to
@@ -97,7 +100,7 @@ pub fn into(folder: &Path, program: &Program) -> Result<()> {
 /// Returns the page of all options, which is `docs/options.md` in the repository.
 #[must_use]
 pub fn options(program: &Program) -> String {
-    markdown::page(&program.command, "Options", OPTIONS)
+    markdown::page(&program.command, "Options", OPTIONS, TEST)
 }
 
 /// Returns the man pages: that of the program, and one of each command.

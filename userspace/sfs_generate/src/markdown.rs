@@ -2,18 +2,16 @@
 
 use clap::{Arg, Command};
 
-/// Where the text comes from, and how it is made anew.
-const ORIGIN: &str = "\
-<!-- Written by scx_sfs generate from the definition of the options; do not edit. A test compares
-(userspace/sfs_generate/tests/files.rs). -->";
-
 /// Returns the page with the title `title`, the sentences `before` below it, and each command of
-/// `command` that is not hidden.
+/// `command` that is not hidden. A comment in it names `test`, which compares and writes it.
 #[must_use]
-pub fn page(command: &Command, title: &str, before: &str) -> String {
+pub fn page(command: &Command, title: &str, before: &str, test: &str) -> String {
     let mut command = command.clone();
     command.build();
-    let mut text = format!("# {title}\n\n{ORIGIN}\n\n{before}\n");
+    let mut text = format!(
+        "# {title}\n\n<!-- Made of the definition of the options; do not edit. With WRITE=1 the test\n\
+         {test} writes this page. -->\n\n{before}\n"
+    );
     describe(&command, command.get_name(), &mut text);
     text
 }
@@ -29,6 +27,18 @@ fn describe(command: &Command, name: &str, text: &mut String) {
         "\n## {name}\n\n{}\n\n```\n{usage}\n```\n",
         paragraphs(&about)
     );
+    tables(command, name, text);
+    if let Some(after) = command.get_after_long_help().or(command.get_after_help()) {
+        *text += &format!("\n```\n{}\n```\n", after.to_string().trim());
+    }
+    let below = command.get_subcommands();
+    for one in below.filter(|one| !one.is_hide_set() && one.get_name() != "help") {
+        describe(one, &format!("{name} {}", one.get_name()), text);
+    }
+}
+
+/// Adds a table for each heading below which the help of `command` has options.
+fn tables(command: &Command, name: &str, text: &mut String) {
     let arguments: Vec<&Arg> = command
         .get_arguments()
         .filter(|one| !one.is_hide_set() && one.get_id() != "help")
@@ -46,15 +56,9 @@ fn describe(command: &Command, name: &str, text: &mut String) {
         let of_it = arguments.iter().filter(|one| heading(one) == title);
         text.extend(of_it.map(|one| row(one)));
     }
-    if let Some(after) = command.get_after_long_help().or(command.get_after_help()) {
-        *text += &format!("\n```\n{}\n```\n", after.to_string().trim());
-    }
-    let below = command.get_subcommands();
-    for one in below.filter(|one| !one.is_hide_set() && one.get_name() != "help") {
-        describe(one, &format!("{name} {}", one.get_name()), text);
-    }
 }
 
+/// The heading below which the help has an option.
 fn heading(argument: &Arg) -> &str {
     argument
         .get_help_heading()
