@@ -15,16 +15,20 @@ use anyhow::{ensure, Context, Result};
 const BUILT: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 /// And from this machine.
 const TOOLS: [&str; 2] = ["tmux", "bash"];
+/// The locale of the guest, which tmux needs: glibc's folder of it.
+const LOCALE: &str = "/usr/lib/locale/C.utf8";
 /// The chart of the report that is kept.
-const CHART: &str = "turnaround.svg";
+const CHART: &str = "cdf-turnaround.svg";
 
 /// What the guest does. The screen is taken while invocations wait.
 const GUEST: &str = r#"
+set -eE
 export LC_ALL=C.UTF-8 TERM=xterm-256color SHELL=/bin/bash
 faasbench gen table1-artefact --invocations 900 --load 1.0 --cpus 4 --seed 5 --functions 12 -o /t.csv
 run() { faasbench run --trace /t.csv --sandbox cgroup --cpus 4 --out /out "$@"; }
 tmux -u -f /dev/null new-session -d -x 100 -y 30 'scx_sfs top --waste'
 run --scheduler scx_sfs --scheduler-args '--cgroup faasbench/*' >/out/log 2>&1 &
+trap 'cat /out/log' ERR
 until grep -q enabled /sys/kernel/sched_ext/state; do sleep 0.2; done
 sleep 9
 tmux capture-pane -p -e >/out/top.ansi
@@ -82,6 +86,7 @@ fn run_guest(top: &Path, built: &Path, out: &Path) -> Result<()> {
         let program = find(name).with_context(|| format!("{name} is not there: install it"))?;
         command.arg("--in").arg(program);
     }
+    command.arg("--in").arg(format!("{LOCALE}:{LOCALE}"));
     let mut to = OsString::from("/out:");
     to.push(out);
     command.arg("--out").arg(to);
@@ -108,7 +113,19 @@ fn write(path: &Path, text: &str) -> Result<()> {
 #[must_use]
 pub fn picture(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
-    Term::new().render_svg(&lines.join("\n"))
+    let picture = Term::new().render_svg(&lines.join("\n"));
+    // With a viewBox a page can make it smaller.
+    let size = |name: &str| {
+        let (_, rest) = picture.split_once(name)?;
+        rest.split_once("px\"").map(|(number, _)| number.to_owned())
+    };
+    match (size("width=\""), size("height=\"")) {
+        (Some(width), Some(height)) => {
+            let with = format!("<svg viewBox=\"0 0 {width} {height}\" ");
+            picture.replacen("<svg ", &with, 1)
+        }
+        _ => picture,
+    }
 }
 
 #[cfg(test)]
