@@ -56,7 +56,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench book lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -163,7 +163,11 @@ variants: setup
 microbench: setup ## the speed of the policy, hints, the benchmark and the simulation (criterion)
 	cd userspace && $(CARGO) bench --locked -p sfs_policy -p sfs_hint -p faas_workload -p sfs_sim
 
-lint: setup ## formatting, clippy, shellcheck and the links of the documentation, warnings as errors
+book: setup ## the documentation as a book, in out/book, with all links checked (docs/SUMMARY.md)
+	cd userspace && $(CARGO) build --quiet --release --locked -p sfs_book
+	@userspace/target/release/sfs_book build
+
+lint: setup ## formatting, clippy, shellcheck and the links of the documentation and of the book, warnings as errors
 	cd userspace && $(CARGO) fmt --all --check
 	cd userspace && $(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	scripts/check-sources

@@ -121,7 +121,7 @@ remove_kept() {
 	fi
 }
 
-# Man pages, completions and examples, which the program itself has written.
+# Man pages, completions, examples and the page of options, which the program itself has written.
 put_share() {
 	(cd "$BUILD_DIR/share" && find . -type f | LC_ALL=C sort) | while IFS= read -r file; do
 		put 644 "$BUILD_DIR/share/$file" "$PREFIX/share/${file#./}"
@@ -131,6 +131,7 @@ put_share() {
 remove_share() {
 	share=$PREFIX/share
 	for file in "$DESTDIR$share"/man/man8/scx_sfs*.8 "$DESTDIR$docdir"/examples/*.toml \
+		"$DESTDIR$docdir/options.md" \
 		"$DESTDIR$share"/bash-completion/completions/scx_sfs \
 		"$DESTDIR$share"/zsh/site-functions/_scx_sfs \
 		"$DESTDIR$share"/fish/vendor_completions.d/scx_sfs.fish; do

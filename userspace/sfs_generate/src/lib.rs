@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod markdown;
+
 use std::fs;
 use std::path::Path;
 
@@ -48,6 +50,16 @@ Socket for statistics and \\fBscx_sfs set\\fR.
 \\fBsystemctl\\fR(1), \\fBsched\\fR(7), \\fBcgroups\\fR(7)
 ";
 
+/// What compares the page of all options with the repository's.
+const TEST: &str = "userspace/sfs_generate/tests/files.rs";
+
+/// The beginning of the page of all options.
+const OPTIONS: &str = "\
+Every command of `scx_sfs` with every option, its default and its range. An option that says how to
+schedule is a key of the configuration file as well, by the same name without the dashes. The help
+(`--help`), the man pages and this page are made of one definition. [Tuning](tuning.md) has those
+that matter.";
+
 /// Writes all of it into a folder, at the places that they have below `share`.
 ///
 /// # Errors
@@ -70,6 +82,7 @@ pub fn into(folder: &Path, program: &Program) -> Result<()> {
         clap_complete::generate(shell, &mut program.command.clone(), name, &mut script);
         write(place.to_owned(), script)?;
     }
+    write(format!("doc/{name}/options.md"), options(program).into())?;
     let examples = format!("doc/{name}/examples");
     write(
         format!("{examples}/config.toml"),
@@ -82,6 +95,12 @@ pub fn into(folder: &Path, program: &Program) -> Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Returns the page of all options, which is `docs/options.md` in the repository.
+#[must_use]
+pub fn options(program: &Program) -> String {
+    markdown::page(&program.command, "Options", OPTIONS, TEST)
 }
 
 /// Returns the man pages: that of the program, and one of each command.

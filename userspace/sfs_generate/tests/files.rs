@@ -64,6 +64,7 @@ fn everything_is_at_its_place() {
         "zsh/site-functions/_scx_sfs",
         "fish/vendor_completions.d/scx_sfs.fish",
         "doc/scx_sfs/examples/config.toml",
+        "doc/scx_sfs/options.md",
     ] {
         let text = fs::read_to_string(folder.path().join(place)).unwrap();
         let text = text.replace("\\-", "-");
@@ -75,6 +76,29 @@ fn everything_is_at_its_place() {
     let file = folder.path().join("man/man8/scx_sfs.8");
     let said = into(&file, &scx_sfs::generate::program()).unwrap_err();
     assert!(said.to_string().starts_with("cannot write "), "{said}");
+}
+
+/// The page in the repository is what `scx_sfs generate` writes. With WRITE=1 it becomes so.
+#[test]
+fn the_page_of_options_is_up_to_date() {
+    let made = sfs_generate::options(&scx_sfs::generate::program());
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
+    if std::env::var_os("WRITE").is_some() {
+        fs::write(&page, &made).unwrap();
+    }
+    let found = fs::read_to_string(&page).unwrap_or_default();
+    let differ = found
+        .lines()
+        .zip(made.lines())
+        .find(|(old, new)| old != new);
+    assert!(
+        found == made,
+        "docs/options.md is stale ({differ:?}): in userspace, WRITE=1 cargo test --release -p sfs_generate --test files"
+    );
+    for arg in keys::keys(&keys::command()) {
+        let option = format!("--{}", arg.get_long().unwrap());
+        assert!(made.contains(&option), "{option}");
+    }
 }
 
 /// An example is a valid configuration on its own.

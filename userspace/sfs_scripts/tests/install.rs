@@ -15,13 +15,14 @@ const CONFIGURATION: &str = "etc/scx_sfs/config.toml";
 const PROGRAMS: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 
 /// What the program has written for packages.
-const SHARE: [&str; 6] = [
+const SHARE: [&str; 7] = [
     "man/man8/scx_sfs.8",
     "man/man8/scx_sfs-check.8",
     "bash-completion/completions/scx_sfs",
     "zsh/site-functions/_scx_sfs",
     "fish/vendor_completions.d/scx_sfs.fish",
     "doc/scx_sfs/examples/config.toml",
+    "doc/scx_sfs/options.md",
 ];
 
 /// A place with a build.

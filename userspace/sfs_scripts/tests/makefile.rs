@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 31] = [
+const TARGETS: [&str; 32] = [
     "build",
     "demo",
     "test",
@@ -34,6 +34,7 @@ const TARGETS: [&str; 31] = [
     "sanitize",
     "mutants",
     "microbench",
+    "book",
     "lint",
     "audit",
     "reproducible",

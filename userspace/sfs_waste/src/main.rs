@@ -21,7 +21,17 @@ use sfs_waste::{total, Report, Watch};
 /// do not count. Neither do stretches of less than 0.1 ms, which a CPU needs to
 /// wake up.
 #[derive(Parser)]
-#[command(name = "sfs_waste", version)]
+#[command(
+    name = "sfs_waste",
+    version,
+    max_term_width = 80,
+    after_help = "\
+Examples, as root:
+  sfs_waste --for 10             # ten seconds, and the ten longest stretches
+  sfs_waste --for 10 --json      # the same for programs
+
+Exit status: 0 done; 1 an error, which a sentence explains; 2 wrong options."
+)]
 struct Options {
     /// Watch for this many seconds; default: until Ctrl-C
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]

@@ -22,7 +22,10 @@ Without a running scx_sfs it prints what the next start would use.
 Examples:
   scx_sfs config                                   # of the running one, as root
   scx_sfs config --next -- --config /srv/sfs.toml  # of such a start
-  scx_sfs config --example >config.toml            # all keys and their meaning")]
+  scx_sfs config --example >config.toml            # all keys and their meaning
+
+Exit status: 0 done; 1 an error, which a sentence explains; 2 wrong options;
+9 a configuration file is wrong.")]
 pub struct ConfigCommand {
     /// Print JSON.
     #[arg(long)]

@@ -36,6 +36,10 @@ pub const AT_RUN_TIME: [&str; 9] = [
     "hint_allow_cgroup",
 ];
 
+/// The exit statuses of a command that has no others.
+const STATUSES: &str =
+    "Exit status: 0 done; 1 an error, which a sentence explains; 2 wrong options.";
+
 /// Returns the definition of the command line. Flags that are keys also take `=false`, which
 /// undoes the key of a file.
 pub fn command() -> Command {
@@ -66,8 +70,19 @@ pub fn command_with_state(folders: &str) -> Command {
             .hide_default_value(true)
             .hide_possible_values(true)
     });
+    command = command.mut_subcommands(with_statuses);
     command.build();
     command
+}
+
+/// Returns `command` with its exit statuses at the end of its help, unless they are there.
+fn with_statuses(command: Command) -> Command {
+    let help = command.get_after_help().map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    if help.contains("Exit status") {
+        return command;
+    }
+    command.after_help(format!("{help}\n\n{STATUSES}"))
 }
 
 /// Returns the options that are keys, in the order of the help.

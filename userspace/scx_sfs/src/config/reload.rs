@@ -79,8 +79,14 @@ is wrong, nothing changes. Only root and the user that runs scx_sfs may do this.
 
 Examples:
   scx_sfs reload
+  scx_sfs reload --json | jq -r '.waiting[]'
   systemctl reload scx_sfs    # the same; it prints into the journal")]
-pub struct ReloadCommand {}
+pub struct ReloadCommand {
+    /// Print JSON: the keys that have changed, and those that wait for a
+    /// restart.
+    #[arg(long)]
+    json: bool,
+}
 
 impl ReloadCommand {
     /// Does it, and prints what has changed.
@@ -91,6 +97,9 @@ impl ReloadCommand {
     pub fn run(&self) -> Result<()> {
         let answer = serde_json::from_value(ask("reload", &[])?);
         let reloaded: Reloaded = answer.context(commands::ANOTHER_VERSION)?;
+        if self.json {
+            return commands::print(&format!("{}\n", serde_json::to_string(&reloaded)?));
+        }
         let changed = reloaded.changed.iter().map(|one| format!("{one}\n"));
         let waiting = reloaded.waiting.iter();
         let waiting = waiting.map(|one| format!("needs systemctl restart scx_sfs: {one}\n"));

@@ -228,7 +228,7 @@ fn bounds_of_s_must_be_in_order() {
     assert!(options.settings().is_err());
 }
 
-/// Each help, short and long, has lines of 80 columns at most, and examples.
+/// Each help, short and long, has lines of 80 columns at most, examples and exit statuses.
 #[test]
 fn each_help_fits_80_columns_and_has_examples() {
     let command = crate::config::keys::command();
@@ -247,6 +247,7 @@ fn each_help_fits_80_columns_and_has_examples() {
                 assert!(line.chars().count() <= 80, "{}: {line}", one.get_name());
             }
             assert!(text.contains("Example"), "{text}");
+            assert!(text.contains("Exit status"), "{text}");
         }
     }
     let text = command.clone().render_help().to_string();
