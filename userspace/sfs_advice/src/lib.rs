@@ -29,7 +29,8 @@ pub const PROGRAM: &str = "sfs_advise";
 What counts as a function is what scx_sfs would take for one by default: each
 process that begins during the recording is an invocation, of the function named
 by its program and its parent's. Accepted connections are not seen: for servers
-that stay, the advice says nothing.
+that stay, the advice says nothing. A process that has started others counts as
+load only, since it ends when they do.
 
 The recording goes on for up to half as long again, until the invocations that
 began in time have ended. Ctrl-C ends it early; the advice is then given from
@@ -148,7 +149,9 @@ mod tests {
         assert_eq!(of("500ms"), Ok(Some(Duration::from_millis(500))));
         assert_eq!(of("1.5m"), Ok(Some(Duration::from_secs(90))));
         assert_eq!(of("24h"), Ok(Some(Duration::from_secs(86_400))));
-        for wrong in ["0s", "", "60", "s", "99ms", "25h", "1e9s", "1..2s", "-1s", "1 s"] {
+        for wrong in [
+            "0s", "", "60", "s", "99ms", "25h", "1e9s", "1..2s", "-1s", "1 s",
+        ] {
             let said = of(wrong).unwrap_err();
             assert!(said.contains("--record"), "{wrong}: {said}");
         }
@@ -193,7 +196,10 @@ mod tests {
             "{missing}"
         );
         fs::write(other.path().join(PROGRAM), "").unwrap();
-        assert_eq!(find(Some(&own), path()).unwrap(), other.path().join(PROGRAM));
+        assert_eq!(
+            find(Some(&own), path()).unwrap(),
+            other.path().join(PROGRAM)
+        );
         fs::write(one.path().join(PROGRAM), "").unwrap();
         assert_eq!(find(Some(&own), path()).unwrap(), one.path().join(PROGRAM));
         assert_eq!(find(None, path()).unwrap(), other.path().join(PROGRAM));

@@ -95,7 +95,11 @@ pub fn predict(recording: &Recording, seen: &Seen) -> Result<Vec<Prediction>> {
     let estimate = equal_shares(recording)?;
     let own = recording.scheduler.is_own();
     let is_measured = recording.others.is_some();
-    let name = if own { recording.scheduler.name() } else { "EEVDF" };
+    let name = if own {
+        recording.scheduler.name()
+    } else {
+        "EEVDF"
+    };
     let mut rows = Vec::new();
     if is_measured {
         let role = if own { Role::Base } else { Role::Present };
@@ -104,7 +108,11 @@ pub fn predict(recording: &Recording, seen: &Seen) -> Result<Vec<Prediction>> {
         turnarounds(&mut row, measured.collect());
         rows.push(row);
     }
-    let role = if own && is_measured { Role::Reference } else { Role::Base };
+    let role = if own && is_measured {
+        Role::Reference
+    } else {
+        Role::Base
+    };
     let mut row = Prediction::new(name, role, Source::EqualShares);
     turnarounds(&mut row, estimate);
     rows.push(row);
@@ -143,7 +151,9 @@ fn equal_shares(recording: &Recording) -> Result<Vec<Option<u64>>> {
 fn job(recording: &Recording, seen: &Seen, policy: &str) -> Job {
     let others = seen.others.unwrap_or_default();
     let kinds = [(others.kernel, true), (others.processes, false)];
-    let each = kinds.into_iter().filter_map(|(other, is_kernel)| task(other, is_kernel));
+    let each = kinds
+        .into_iter()
+        .filter_map(|(other, is_kernel)| task(other, is_kernel));
     let each: Vec<(u64, u64, bool)> = each.collect();
     Job {
         trace: trace::to_csv(&recording.trace()),
@@ -177,7 +187,10 @@ impl Judges {
     fn of(recording: &Recording) -> Self {
         let judged = recording.all.iter().enumerate();
         let judged: Vec<_> = judged.filter(|(_, one)| one.is_judged).collect();
-        let trace: Vec<Invocation> = judged.iter().map(|(_, one)| one.invocation.clone()).collect();
+        let trace: Vec<Invocation> = judged
+            .iter()
+            .map(|(_, one)| one.invocation.clone())
+            .collect();
         let is_short = shortest(&trace);
         let pairs = judged.iter().zip(&trace).zip(is_short);
         let judge = pairs.map(|(((place, _), one), short)| (*place, one.uncontended_us(), short));
@@ -190,7 +203,11 @@ impl Judges {
     fn fill(&self, row: &mut Prediction, turnarounds_us: &[Option<u64>]) {
         let pair = |&(place, least_us, is_short): &(usize, u64, bool)| {
             let us = (*turnarounds_us.get(place)?)?;
-            Some((us as f64 / 1e3, us as f64 / least_us.max(1) as f64, is_short))
+            Some((
+                us as f64 / 1e3,
+                us as f64 / least_us.max(1) as f64,
+                is_short,
+            ))
         };
         let all: Vec<(f64, f64, bool)> = self.all.iter().filter_map(pair).collect();
         row.ended = all.len();
@@ -263,7 +280,10 @@ mod tests {
 
     #[test]
     fn equal_shares_are_of_what_other_work_leaves() {
-        let trace = [Invocation::cpu(0, "f", 10_000), Invocation::cpu(0, "g", 10_000)];
+        let trace = [
+            Invocation::cpu(0, "f", 10_000),
+            Invocation::cpu(0, "g", 10_000),
+        ];
         let mut recording = Recording::of_trace(&trace, 1, Scheduler::Eevdf);
         let found = equal_shares(&recording).unwrap();
         assert_eq!(found, [Some(20_000), Some(20_000)]);

@@ -19,6 +19,8 @@ pub struct Process {
     pub turns: u64,
     /// The largest number of threads that it had at a time.
     pub threads: u32,
+    /// It has forked processes.
+    pub is_parent: bool,
     /// A signal ended it.
     pub is_killed: bool,
     /// Ids of its control groups, from below the root on.
@@ -38,6 +40,7 @@ impl Process {
             phases: phases.filter(|phase| *phase != (0, 0)).collect(),
             turns: of.turns,
             threads: of.most_threads,
+            is_parent: of.children > 0,
             is_killed: of.exit_code & 0x7f != 0,
             groups: of.groups.iter().copied().filter(|id| *id != 0).collect(),
             function: function(&of.comm, &of.parent),
@@ -90,7 +93,10 @@ fn name(field: &[u8]) -> String {
 pub fn valid(text: &str) -> String {
     let mut buffer = [0; 4];
     let mut fits = |c: char| is_name(c.encode_utf8(&mut buffer));
-    let name: String = text.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    let name: String = text
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
     let end = name.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = end.take_while(|end| *end <= 100).last().unwrap_or(0);
     match &name[..end] {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{Args, Command, FromArgMatches};
 use faas_data::output::{print, Output};
 use faas_data::trace::{self, Trace};
 use sfs_advice::AdviseCommand;
@@ -24,21 +24,24 @@ use crate::text;
 /// The command, as people know it.
 pub const NAME: &str = "scx_sfs advise";
 
-/// Its options.
-#[derive(Debug, Parser)]
-#[command(name = "sfs_advise", bin_name = NAME, max_term_width = 80)]
-struct Options {
-    #[command(flatten)]
-    advise: AdviseCommand,
+/// Reads the options; help and errors end the program.
+fn options() -> AdviseCommand {
+    let named = Command::new("sfs_advise").bin_name(NAME).max_term_width(80);
+    let mut command = AdviseCommand::augment_args(named);
+    let matches = command.get_matches_mut();
+    AdviseCommand::from_arg_matches(&matches)
+        .unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
 /// Executes the command line. Returns the exit code of the program.
 pub fn run() -> ExitCode {
-    let is_replayer = env::args_os().nth(1).is_some_and(|word| word == replayer::ROLE);
+    let is_replayer = env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == replayer::ROLE);
     let result = if is_replayer {
         replayer::serve()
     } else {
-        advise(&Options::parse().advise)
+        advise(&options())
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -83,13 +86,19 @@ fn read(path: &Path, cpus: Option<u16>) -> Result<Recording> {
         Some(cpus) => cpus.into(),
         None => machine::cpus()?,
     };
-    Ok(Recording::of_trace(&trace.invocations, cpus, Scheduler::now()))
+    Ok(Recording::of_trace(
+        &trace.invocations,
+        cpus,
+        Scheduler::now(),
+    ))
 }
 
 fn save(recording: &Recording, file: Output) -> Result<()> {
     let invocations = recording.trace();
     if invocations.is_empty() {
-        note(&format!("{NAME}: nothing was recorded, so no trace is written"));
+        note(&format!(
+            "{NAME}: nothing was recorded, so no trace is written"
+        ));
         return Ok(());
     }
     file.commit(trace::to_csv(&invocations).as_bytes())

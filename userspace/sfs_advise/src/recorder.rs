@@ -152,7 +152,8 @@ impl Recorder {
         self.watch.read_ended(&mut self.ended)?;
         if let Some(sandboxes) = &mut self.sandboxes {
             let changes = sandboxes.changes()?;
-            self.functions.extend(changes.into_iter().filter_map(appeared));
+            self.functions
+                .extend(changes.into_iter().filter_map(appeared));
         }
         Ok(!self.is_stopped && now()? < until)
     }
@@ -252,8 +253,13 @@ fn occurrence(of: &Process, function: String, from: u64, window_ns: u64) -> Occu
         },
         turnaround_us: of.ended_at.map(turnaround),
         is_parallel: of.threads > 1,
-        // The end of a process that was killed is not its own.
-        is_judged: of.ended_at.is_some() && !of.is_killed && arrival_ns <= window_ns,
+        is_parent: of.is_parent,
+        // The end of a process that was killed is not its own, and one that has started others
+        // ends when these have ended.
+        is_judged: of.ended_at.is_some()
+            && !of.is_killed
+            && !of.is_parent
+            && arrival_ns <= window_ns,
     }
 }
 
@@ -283,6 +289,7 @@ mod tests {
             phases: vec![(2_000_000, 0)],
             turns: 2,
             threads: 1,
+            is_parent: false,
             is_killed: false,
             groups: groups.to_vec(),
             function: "sh".into(),
@@ -341,10 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn killed_processes_do_not_count() {
-        let mut all = recorded(None);
-        all.processes[1].is_killed = true;
-        let found = all.recording(Scheduler::Eevdf, 2, 20_000_000);
-        assert_eq!(found.judged().count(), 1);
+    fn processes_that_were_killed_or_wait_for_others_do_not_count() {
+        let judged = |change: fn(&mut Process)| {
+            let mut all = recorded(None);
+            change(&mut all.processes[1]);
+            let found = all.recording(Scheduler::Eevdf, 2, 20_000_000);
+            found.judged().count()
+        };
+        assert_eq!(judged(|_| ()), 2);
+        assert_eq!(judged(|one| one.is_killed = true), 1);
+        assert_eq!(judged(|one| one.is_parent = true), 1);
     }
 }

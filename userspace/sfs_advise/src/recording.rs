@@ -14,7 +14,9 @@ pub struct Occurrence {
     pub turnaround_us: Option<u64>,
     /// It had more than one thread at a time.
     pub is_parallel: bool,
-    /// It arrived while arrivals were recorded, and has ended: it counts.
+    /// It has started other processes, and may have waited for them.
+    pub is_parent: bool,
+    /// It arrived while arrivals were recorded, and has ended by itself: it counts.
     pub is_judged: bool,
 }
 
@@ -69,6 +71,7 @@ impl Recording {
             invocation: one.clone(),
             turnaround_us: None,
             is_parallel: false,
+            is_parent: false,
             is_judged: true,
         };
         Self {
@@ -117,7 +120,10 @@ mod tests {
         one.phases.push(Phase::io(50));
         let mut recording = Recording::of_trace(&[one], 2, Scheduler::Eevdf);
         assert_eq!(recording.stretched_trace(), recording.trace());
-        let share = |share| Other { share, turn_us: 1.0 };
+        let share = |share| Other {
+            share,
+            turn_us: 1.0,
+        };
         recording.others = Some(Others {
             kernel: share(0.05),
             processes: share(0.05),

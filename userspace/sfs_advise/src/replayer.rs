@@ -63,7 +63,9 @@ impl Job {
             self.policy,
             output.status
         );
-        given.transpose().context("cannot write to the simulated kernel")?;
+        given
+            .transpose()
+            .context("cannot write to the simulated kernel")?;
         serde_json::from_slice(&output.stdout).context("the simulated kernel's answer is broken")
     }
 
@@ -71,11 +73,14 @@ impl Job {
         let invocations = trace::parse("trace", self.trace.as_bytes())?;
         let policy = Policy::from_str(&self.policy, false).map_err(anyhow::Error::msg)?;
         let cpus = self.cpus as usize;
-        let others = self.others.iter().map(|&(runs_us, sleeps_us, is_kernel)| Other {
-            runs_us,
-            sleeps_us,
-            is_kernel,
-        });
+        let others = self
+            .others
+            .iter()
+            .map(|&(runs_us, sleeps_us, is_kernel)| Other {
+                runs_us,
+                sleeps_us,
+                is_kernel,
+            });
         let setup = Setup {
             trace: &invocations,
             cpus,
@@ -104,8 +109,12 @@ impl Job {
 /// If there is no job, or the trace is not one for the simulated kernel.
 pub fn serve() -> Result<()> {
     let mut text = Vec::new();
-    io::stdin().read_to_end(&mut text).context("cannot read the job")?;
+    io::stdin()
+        .read_to_end(&mut text)
+        .context("cannot read the job")?;
     let job: Job = serde_json::from_slice(&text).context("the job is broken")?;
     let answer = serde_json::to_vec(&job.replay()?).context("the answer is no JSON")?;
-    io::stdout().write_all(&answer).context("cannot write the answer")
+    io::stdout()
+        .write_all(&answer)
+        .context("cannot write the answer")
 }

@@ -25,7 +25,10 @@ pub struct Seen {
     pub cpus: u32,
     /// Invocations that arrived in that time.
     pub arrived: usize,
-    /// Those that have ended by themselves, which count below.
+    /// Those of them that have started others. They are load, but do not count below: their
+    /// turnaround is that of the others.
+    pub parents: usize,
+    /// Those that have ended by themselves and have not started others: they count below.
     pub ended: usize,
     /// Their functions.
     pub functions: usize,
@@ -64,7 +67,9 @@ impl Seen {
         let gaps = gaps(&arrived);
         let functions: HashSet<&str> = trace.iter().map(|one| one.function.as_str()).collect();
         let service = trace.iter().map(Invocation::service_us).collect();
-        let blocked = trace.iter().map(|one| one.uncontended_us() - one.service_us());
+        let blocked = trace
+            .iter()
+            .map(|one| one.uncontended_us() - one.service_us());
         let all_us: u64 = arrived.iter().map(|one| one.invocation.service_us()).sum();
         let parallel = arrived.iter().filter(|one| one.is_parallel);
         let parallel_us: u64 = parallel.map(|one| one.invocation.service_us()).sum();
@@ -74,6 +79,7 @@ impl Seen {
             seconds,
             cpus: recording.cpus,
             arrived: arrived.len(),
+            parents: arrived.iter().filter(|one| one.is_parent).count(),
             ended: judged.len(),
             functions: functions.len(),
             arrivals_per_s: per(arrived.len() as f64, seconds, 2),
@@ -183,7 +189,10 @@ mod tests {
         assert!(seen(99).obstacle().unwrap().contains("99 invocations"));
         let mut enough = seen(100);
         assert_eq!(enough.obstacle(), None);
-        let other = |share| Other { share, turn_us: 9.0 };
+        let other = |share| Other {
+            share,
+            turn_us: 9.0,
+        };
         enough.others = Some(Others {
             kernel: other(0.01),
             processes: other(0.52),

@@ -75,7 +75,10 @@ fn seen(report: &Report) -> String {
             seen.seconds, report.scheduler, seen.cpus
         )
     } else {
-        format!("Of a trace of {:.1} s, on {} CPUs:\n", seen.seconds, seen.cpus)
+        format!(
+            "Of a trace of {:.1} s, on {} CPUs:\n",
+            seen.seconds, seen.cpus
+        )
     };
     let mut line = |what: &str, of: String| {
         // Writing to a String cannot fail.
@@ -103,10 +106,18 @@ fn seen(report: &Report) -> String {
 }
 
 fn invocations(seen: &Seen) -> String {
-    format!(
-        "{} of {} functions ({} of {} have ended and count)",
-        seen.arrived, seen.functions, seen.ended, seen.arrived
-    )
+    let mut text = format!(
+        "{}, of which {} have ended and count; {} functions",
+        seen.arrived, seen.ended, seen.functions
+    );
+    if seen.parents > 0 {
+        let _ = write!(
+            text,
+            " ({} have started others: load, but not counted)",
+            seen.parents
+        );
+    }
+    text
 }
 
 fn arrivals(seen: &Seen) -> String {

@@ -106,18 +106,28 @@ fn faster(change: f64) -> String {
     }
 }
 
-/// What `who` would get.
-fn words(who: &str, change: Option<f64>) -> String {
-    match change {
-        None => format!("there are no {who} ones"),
-        Some(c) if c.abs() < NOTABLE => format!("{who} ones about as long as now"),
-        Some(c) => format!("{who} ones {} time", faster(c)),
+/// What short and long ones would take.
+fn words(short: Option<f64>, long: Option<f64>) -> String {
+    let time = |change: f64| match change {
+        c if c.abs() < NOTABLE => "about the same time".to_owned(),
+        c => format!("{} time", faster(c)),
+    };
+    match (short, long) {
+        (Some(short), Some(long)) => format!(
+            "short invocations take {} and long ones {}",
+            time(short),
+            time(long)
+        ),
+        (one, other) => {
+            let change = one.or(other).unwrap_or_default();
+            format!("invocations take {}", time(change))
+        }
     }
 }
 
 fn judge(base: &Prediction, [all, short, long]: [Option<f64>; 3]) -> (Advice, String) {
     let slowdown = base.all.mean_slowdown.unwrap_or(1.0);
-    let takes = format!("{} and {}", words("short", short), words("long", long));
+    let takes = words(short, long);
     let name = &base.scheduler;
     if slowdown < NOBODY_WAITS {
         return (
@@ -136,21 +146,25 @@ fn judge(base: &Prediction, [all, short, long]: [Option<f64>; 3]) -> (Advice, St
     if is_faster(all) && !is_slower(long) && !is_slower(short) {
         return (
             Advice::WorthIt,
-            format!("Worth it: under scx_sfs {takes} compared with {name}."),
+            format!("Worth it: under scx_sfs {takes}, compared with {name}."),
         );
     }
     if is_faster(short) || is_faster(all) || is_faster(long) {
         return (
             Advice::Mixed,
             format!(
-                "It depends on who matters: under scx_sfs {takes} compared with {name}, and the \
+                "It depends on who matters: under scx_sfs {takes}, compared with {name}; the \
                  mean over all would be {}.",
-                if all.abs() < NOTABLE { "about the same".into() } else { faster(all) }
+                if all.abs() < NOTABLE {
+                    "about the same".into()
+                } else {
+                    faster(all)
+                }
             ),
         );
     }
     if is_slower(all) || is_slower(short) || is_slower(long) {
-        let text = format!("Not worth it: under scx_sfs {takes} compared with {name}.");
+        let text = format!("Not worth it: under scx_sfs {takes}, compared with {name}.");
         return (Advice::Worse, text);
     }
     (
@@ -178,7 +192,7 @@ fn doubts(seen: &Seen, predictions: &[Prediction]) -> Vec<String> {
             seen.lost
         ));
     }
-    let open = seen.arrived.saturating_sub(seen.ended);
+    let open = seen.arrived.saturating_sub(seen.ended + seen.parents);
     if open * 10 > seen.arrived {
         doubts.push(format!(
             "{open} of {} invocations were still running at the end, or were killed, and do not \
@@ -254,10 +268,25 @@ mod tests {
     #[test]
     fn the_verdict_follows_from_who_gains_and_who_loses() {
         for (slowdown, default, advice, words) in [
-            (3.0, [60.0, 20.0, 190.0], Advice::WorthIt, "short ones 60 % less time"),
-            (3.0, [90.0, 20.0, 260.0], Advice::Mixed, "long ones 30 % more time"),
+            (
+                3.0,
+                [60.0, 20.0, 190.0],
+                Advice::WorthIt,
+                "short invocations take 60 % less time and long ones 5 % less time",
+            ),
+            (
+                3.0,
+                [90.0, 20.0, 260.0],
+                Advice::Mixed,
+                "long ones 30 % more time",
+            ),
             (3.0, [99.0, 49.0, 203.0], Advice::NoGain, "within 5 %"),
-            (3.0, [130.0, 60.0, 260.0], Advice::Worse, "short ones 20 % more time"),
+            (
+                3.0,
+                [130.0, 60.0, 260.0],
+                Advice::Worse,
+                "short invocations take 20 % more time",
+            ),
             (1.05, [60.0, 20.0, 100.0], Advice::NoGain, "load is too low"),
         ] {
             let found = verdict(slowdown, default, 100.0);
@@ -267,7 +296,11 @@ mod tests {
         let change = verdict(3.0, [60.0, 20.0, 190.0], 100.0).change;
         assert_eq!(change, Some([Some(-0.4), Some(-0.6), Some(-0.05)]));
         let other = verdict(3.0, [90.0, 20.0, 260.0], 45.0);
-        assert!(other.sentence.contains("--policy sfs"), "{}", other.sentence);
+        assert!(
+            other.sentence.contains("--policy sfs"),
+            "{}",
+            other.sentence
+        );
     }
 
     #[test]
@@ -289,7 +322,11 @@ mod tests {
         ];
         rows[1].findings = vec!["broken".into()];
         let found = doubts(&much, &rows);
-        for (doubt, word) in found.iter().zip(["50 %", "7 processes", "50 of 200", "50 % less", "broken"]) {
+        for (doubt, word) in
+            found
+                .iter()
+                .zip(["50 %", "7 processes", "50 of 200", "50 % less", "broken"])
+        {
             assert!(doubt.contains(word), "{doubt}");
         }
         assert_eq!(found.len(), 5);

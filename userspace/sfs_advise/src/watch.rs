@@ -10,9 +10,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{set_print, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
 use zerocopy::FromBytes;
 
-use crate::bpf_intf::{
-    self as bpf, sfs_advise_cpu, sfs_advise_kind_SFS_ADVISE_KINDS as KINDS,
-};
+use crate::bpf_intf::{self as bpf, sfs_advise_cpu, sfs_advise_kind_SFS_ADVISE_KINDS as KINDS};
 use crate::bpf_skel::{BpfSkel, BpfSkelBuilder};
 use crate::process::Process;
 
@@ -78,7 +76,9 @@ impl Watch {
         let memory = open.maps.processes.set_max_entries(room);
         memory.context("cannot set the memory for processes")?;
         let constants = open.maps.rodata_data.as_deref_mut();
-        constants.context("the program has no constants")?.with_groups = with_groups;
+        constants
+            .context("the program has no constants")?
+            .with_groups = with_groups;
         let mut skel = open.load().context(
             "the kernel refuses the program that records processes; it needs root and a kernel \
              with BTF",
@@ -170,7 +170,9 @@ impl Watch {
     pub fn usages(&self, now: u64) -> Result<Usages> {
         let map = &self.skel.maps.cpus;
         let cpus = map.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);
-        let cpus = cpus.context("cannot read the CPU time")?.unwrap_or_default();
+        let cpus = cpus
+            .context("cannot read the CPU time")?
+            .unwrap_or_default();
         let mut all = Usages::default();
         for bytes in &cpus {
             let Ok((mut cpu, _)) = sfs_advise_cpu::read_from_prefix(bytes) else {
@@ -189,7 +191,10 @@ impl Watch {
 impl Usages {
     fn add(&mut self, cpu: &sfs_advise_cpu) {
         let kinds = [
-            (&mut self.functions, bpf::sfs_advise_kind_SFS_ADVISE_FUNCTION),
+            (
+                &mut self.functions,
+                bpf::sfs_advise_kind_SFS_ADVISE_FUNCTION,
+            ),
             (&mut self.kernel, bpf::sfs_advise_kind_SFS_ADVISE_KERNEL),
             (&mut self.others, bpf::sfs_advise_kind_SFS_ADVISE_OTHER),
         ];

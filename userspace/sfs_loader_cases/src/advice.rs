@@ -31,7 +31,8 @@ use sfs_testbed::scheduler::{output_of, state};
 pub const CASES: &[Case] = &[
     Case {
         name: "advise_predicts_a_steady_load",
-        about: "Table I at a load of 0.9 under EEVDF: advise predicts sfs and the default within 15 %",
+        about:
+            "Table I at a load of 0.9 under EEVDF: advise predicts sfs and the default within 15 %",
         run: advise_predicts_a_steady_load,
     },
     Case {
@@ -156,7 +157,9 @@ fn predicted(report: &Value, role: &str) -> Result<Means> {
 
 /// Prints both, and returns the sentences about what is too far from the truth.
 fn compare(bench: &Bench, name: &str, predicted: Means, truth: Means) -> Vec<String> {
-    let pairs = ["all", "short", "long"].into_iter().zip(predicted.into_iter().zip(truth));
+    let pairs = ["all", "short", "long"]
+        .into_iter()
+        .zip(predicted.into_iter().zip(truth));
     let mut far = Vec::new();
     for (class, (predicted, truth)) in pairs {
         let error = predicted / truth - 1.0;
@@ -190,7 +193,11 @@ fn expect_truth(bench: &Bench, trace: &[Invocation]) -> Result<()> {
         let expected = predicted(&report, role)?;
         far.extend(compare(bench, role, expected, truth));
         for (class, (expected, truth, own)) in ["all", "short", "long"].iter().zip(
-            expected.into_iter().zip(truth).zip(own).map(|((a, b), c)| (a, b, c)),
+            expected
+                .into_iter()
+                .zip(truth)
+                .zip(own)
+                .map(|((a, b), c)| (a, b, c)),
         ) {
             // A change within a tenth may be either.
             let is_clear = (truth / own - 1.0).abs() > 0.1;
@@ -290,7 +297,13 @@ fn without_types(command: &mut Command) -> &mut Command {
         unshare(CloneFlags::CLONE_NEWNS)?;
         let none = None::<&str>;
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-        mount(Some("none"), "/sys/kernel/btf", Some("tmpfs"), MsFlags::empty(), none)?;
+        mount(
+            Some("none"),
+            "/sys/kernel/btf",
+            Some("tmpfs"),
+            MsFlags::empty(),
+            none,
+        )?;
         Ok(())
     };
     // SAFETY: system calls only, between fork and exec.

@@ -13,7 +13,7 @@ const CARGO: &str = "
 [[ $* == 'build --quiet --release --locked --workspace' && -z ${CARGO_TARGET_DIR:-} ]] || exit 9
 mkdir -p target/release/build/{sfs_bpf-1,sfs_waste-2}/out
 cd target/release
-for file in scx_sfs faasbench sfs_behaviour sfs_waste build/*/out/bpf.bpf.o; do
+for file in scx_sfs faasbench sfs_behaviour sfs_waste sfs_advise build/*/out/bpf.bpf.o; do
     cp ../../text \"${file/\\*/sfs_bpf-1}\"
 done
 cp ../../text build/sfs_waste-2/out/bpf.bpf.o";
@@ -101,6 +101,7 @@ fn equal_builds_pass_with_their_checksums() {
         "faasbench",
         "sfs_behaviour",
         "sfs_waste",
+        "sfs_advise",
         "sfs_bpf, BPF object",
         "sfs_waste, BPF object",
     ];

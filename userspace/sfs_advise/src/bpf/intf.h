@@ -36,7 +36,7 @@ struct sfs_advise_phase {
 };
 
 /* A process that was forked during the recording. Times are CLOCK_MONOTONIC. Its threads write
- * it from several CPUs: `threads`, `runnable` and sums of time are atomic; for the others a race of
+ * it from several CPUs: `threads`, `runnable`, `children` and sums of time are atomic; for the others a race of
  * two threads moves a time into a neighbouring phase. */
 struct sfs_advise_process {
 	u64 forked_at;
@@ -50,7 +50,9 @@ struct sfs_advise_process {
 	s32 threads;  /* that have not ended */
 	s32 runnable; /* that are not blocked */
 	u32 most_threads;
+	u32 children;                   /* processes that it has forked */
 	u32 exit_code;                  /* as wait() has it */
+	u32 unused;                     /* no gap: the loader reads bytes */
 	u8 comm[SFS_ADVISE_COMM_LEN];   /* its program, when it was forked or began that program */
 	u8 parent[SFS_ADVISE_COMM_LEN]; /* its parent's */
 };

@@ -67,11 +67,14 @@ u64 lost;
 /* A new process is not recorded if there is no room. */
 static void add_process(struct task_struct *parent, struct task_struct *p)
 {
-	struct sfs_advise_process *fresh;
+	struct sfs_advise_process *fresh, *of_parent;
 	struct thread thread = { .tgid = p->tgid };
-	s32 tgid = p->tgid, pid = p->pid;
+	s32 tgid = p->tgid, pid = p->pid, parents = parent->tgid;
 	static const struct sfs_advise_process none;
 
+	of_parent = bpf_map_lookup_elem(&processes, &parents);
+	if (of_parent)
+		__sync_fetch_and_add(&of_parent->children, 1);
 	if (bpf_map_update_elem(&processes, &tgid, &none, BPF_ANY))
 		goto full;
 	fresh = bpf_map_lookup_elem(&processes, &tgid);
