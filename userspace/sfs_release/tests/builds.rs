@@ -87,7 +87,7 @@ fn equal_builds_pass_with_their_checksums() {
     );
     // sha256sum of "committed\n".
     let sum = "cc2e4bb5";
-    let names: Vec<_> = lines[5..11]
+    let names: Vec<_> = lines[5..12]
         .iter()
         .map(|line| line.split_once("  ").unwrap())
         .collect();
@@ -106,7 +106,7 @@ fn equal_builds_pass_with_their_checksums() {
         "sfs_waste, BPF object",
     ];
     assert_eq!(names, want);
-    assert_eq!(lines[11..], ["3 passed, 0 failed, 0 skipped"]);
+    assert_eq!(lines[12..], ["3 passed, 0 failed, 0 skipped"]);
 }
 
 #[test]
