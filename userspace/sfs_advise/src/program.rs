@@ -53,6 +53,7 @@ pub fn run() -> ExitCode {
 }
 
 fn advise(options: &AdviseCommand) -> Result<()> {
+    sfs_log::init(false, false);
     // A file that cannot be written is known before the recording.
     let file = options.save.as_deref().map(Output::create).transpose()?;
     let recording = match &options.from {

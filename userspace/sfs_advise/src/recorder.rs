@@ -127,7 +127,8 @@ impl Recorder {
         loop {
             let of_window = self.ended.iter().filter(|one| one.forked_at <= last);
             let gone = of_window.count() as u64 + self.watch.lost()?.0;
-            if gone >= begun || self.is_stopped || !self.look(until)? {
+            let is_full = self.ended.len() >= MOST + MOST / 2;
+            if gone >= begun || self.is_stopped || is_full || !self.look(until)? {
                 return Ok(());
             }
         }
@@ -143,7 +144,6 @@ impl Recorder {
         match poll(&mut fds, timeout) {
             Err(Errno::EINTR) | Ok(0) => {}
             Ok(_) => {
-                // Each signal ends one part of the recording.
                 let _ = self.signals.read_signal();
                 self.is_stopped = true;
             }
@@ -164,6 +164,8 @@ impl Recorder {
         self.watch.stop()?;
         self.watch.read_ended(&mut self.ended)?;
         let (lost, missed) = self.watch.lost()?;
+        // From now on a signal ends the program.
+        ends().thread_unblock().context("cannot unblock signals")?;
         let mut processes = self.ended;
         processes.extend(self.watch.unended()?);
         Ok(Recorded {
@@ -177,11 +179,17 @@ impl Recorder {
     }
 }
 
-/// Makes signals that end the recording arrive at the returned descriptor.
-fn block_signals() -> Result<SignalFd> {
+/// The signals that end the recording.
+fn ends() -> SigSet {
     let mut set = SigSet::empty();
     set.add(Signal::SIGINT);
     set.add(Signal::SIGTERM);
+    set
+}
+
+/// Makes signals that end the recording arrive at the returned descriptor.
+fn block_signals() -> Result<SignalFd> {
+    let set = ends();
     set.thread_block().context("cannot block signals")?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .context("cannot create a descriptor for signals")

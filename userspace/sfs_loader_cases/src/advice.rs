@@ -10,8 +10,9 @@ use std::time::Duration;
 use anyhow::{ensure, Context, Result};
 use faas_data::measure::shortest;
 use faas_data::stats::mean;
-use faas_data::trace::{Invocation, Phase};
+use faas_data::trace::{Invocation, Phase, Trace};
 use faas_workload::arrivals::{Arrivals, Bursts};
+use faas_workload::io::{Io, Place};
 use faas_workload::table1::{Table1, Version};
 use faas_workload::{Amount, Workload};
 use nix::mount::{mount, MsFlags};
@@ -22,7 +23,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use sfs_testbed::case::{Bench, Case};
-use sfs_testbed::clock::{now, sleep, sleep_until, wait_until, PATIENCE};
+use sfs_testbed::cgroup::Cgroup;
+use sfs_testbed::clock::{ms, now, sleep, sleep_until, wait_until, PATIENCE};
 use sfs_testbed::process::{as_real_time, wait_for_all, Process};
 use sfs_testbed::report::Report;
 use sfs_testbed::scheduler::{output_of, state};
@@ -39,6 +41,22 @@ pub const CASES: &[Case] = &[
         name: "advise_predicts_bursts",
         about: "Table I with bursts under EEVDF: advise predicts sfs and the default within 15 %",
         run: advise_predicts_bursts,
+    },
+    Case {
+        name: "advise_predicts_sleepers",
+        about: "as the first at a load of 1.0, and three of four sleep: within 15 % as well",
+        run: advise_predicts_sleepers,
+    },
+    Case {
+        name: "advise_sees_invocations",
+        about:
+            "a recording has the CPU time, the sleeps and the functions of what has ended by itself",
+        run: advise_sees_invocations,
+    },
+    Case {
+        name: "advise_sees_cgroups",
+        about: "with --cgroup a recording has what runs in these cgroups, by the function's name",
+        run: advise_sees_cgroups,
     },
     Case {
         name: "advise_changes_nothing",
@@ -245,6 +263,109 @@ fn advise_predicts_bursts(bench: &Bench) -> Result<()> {
         ..Workload::new(&TABLE)
     };
     expect_truth(bench, &workload.make(amount(bench, 0.8, seed(2)?))?)
+}
+
+fn advise_predicts_sleepers(bench: &Bench) -> Result<()> {
+    let io = Io {
+        share: 0.75,
+        low_us: 10_000.0,
+        high_us: 100_000.0,
+        place: Place::Middle,
+    };
+    let workload = Workload {
+        io: Some(io),
+        ..Workload::new(&TABLE)
+    };
+    expect_truth(bench, &workload.make(amount(bench, 1.0, seed(3)?))?)
+}
+
+/// Records what `work` does, and returns the trace and the report.
+fn recorded(
+    bench: &Bench,
+    options: &str,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<(Vec<Invocation>, Value)> {
+    let file = std::env::temp_dir().join("advise.csv");
+    let options = format!("--record 10m --save {} {options}", file.display());
+    let advise = Advise::start(bench, &options)?;
+    work()?;
+    let report = advise.report()?;
+    Ok((Trace::read(&file)?.invocations, report))
+}
+
+fn expect_near(what: &str, us: u64, want: Duration) -> Result<()> {
+    let time = Duration::from_micros(us);
+    // The start and the end of a process, and how late a sleep may end where CPUs are emulated.
+    ensure!(
+        time >= want && time < want + ms(10),
+        "{what}: {time:?}, not {want:?}"
+    );
+    Ok(())
+}
+
+fn advise_sees_invocations(bench: &Bench) -> Result<()> {
+    let (trace, report) = recorded(bench, "", || {
+        set_name(c"sleeper")?;
+        let mut sleeper = Process::spawn(|report| {
+            report.burn(ms(20));
+            sleep(ms(70));
+            report.burn(ms(30));
+        })?;
+        sleeper.wait()?;
+        set_name(c"above")?;
+        let mut parent = Process::spawn(|_| {
+            let child = Process::burner(ms(10));
+            assert!(child.and_then(|mut child| child.wait()).is_ok());
+        })?;
+        parent.wait()?;
+        set_name(c"killed")?;
+        drop(Process::hog()?);
+        set_name(c"open")?;
+        let open = Process::spawn(|_| sleep(Duration::from_secs(60)))?;
+        sleep(ms(50));
+        std::mem::forget(open);
+        Ok(())
+    })?;
+    let functions: Vec<&str> = trace.iter().map(|one| one.function.as_str()).collect();
+    bench.say(format_args!("{functions:?}: {}", report["seen"]));
+    let want = ["sleeper", "above", "above", "killed", "open"];
+    ensure!(functions == want, "{functions:?}");
+    let phases = &trace[0].phases;
+    ensure!(phases.len() == 3, "{phases:?}");
+    for (phase, want) in phases.iter().zip([ms(20), ms(70), ms(30)]) {
+        expect_near(&phase.to_string(), phase.us(), want)?;
+    }
+    expect_near("the child", trace[2].service_us(), ms(10))?;
+    let seen = &report["seen"];
+    ensure!(seen["ended"] == 2 && seen["parents"] == 1, "{seen}");
+    ensure!(seen["lost"] == 0, "{seen}");
+    Ok(())
+}
+
+fn advise_sees_cgroups(bench: &Bench) -> Result<()> {
+    let group = Cgroup::new("advised/crop-1")?;
+    // Tasks of a sandbox may be in cgroups below it.
+    let below = Cgroup::new("advised/crop-2/below")?;
+    let (trace, report) = recorded(bench, "--cgroup advised/{function}-*", || {
+        // A sandbox that comes meanwhile.
+        let late = Cgroup::new("advised/thumb-1")?;
+        let burn = |report: &Report| report.burn(ms(5));
+        let mut all = vec![
+            Process::spawn_in(&group, burn)?,
+            Process::spawn_in(&below, burn)?,
+            Process::spawn_in(&late, burn)?,
+            Process::spawn(burn)?,
+        ];
+        wait_for_all(&mut all)?;
+        // Until it has looked for new cgroups, ten times a second.
+        sleep(ms(300));
+        Ok(())
+    })?;
+    let mut functions: Vec<&str> = trace.iter().map(|one| one.function.as_str()).collect();
+    functions.sort_unstable();
+    bench.say(format_args!("{functions:?}: {}", report["seen"]));
+    ensure!(functions == ["crop", "crop", "thumb"], "{functions:?}");
+    Ok(())
 }
 
 fn advise_changes_nothing(bench: &Bench) -> Result<()> {
