@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs scx_sfs, faasbench, sfs_waste, their documents and the service, or removes
-# them.
+# Installs scx_sfs, sfs_advise, faasbench, sfs_waste, their documents and the service, or
+# removes them.
 #
 #   packaging/install.sh [install|uninstall]
 #
@@ -31,7 +31,7 @@ case $PREFIX in
 *) SYSTEMD_DIR=${SYSTEMD_DIR:-$SYSCONFDIR/systemd/system} ;;
 esac
 
-programs='scx_sfs faasbench sfs_waste'
+programs='scx_sfs sfs_advise faasbench sfs_waste'
 unit=scx_sfs.service
 bindir=$PREFIX/bin
 docdir=$PREFIX/share/doc/scx_sfs
@@ -70,7 +70,8 @@ check_built() {
 	for program in $programs; do
 		[ -x "$BUILD_DIR/$program" ] || die "$BUILD_DIR/$program is not built: run make first."
 	done
-	for document in licences.txt scx_sfs.cdx.json faasbench.cdx.json sfs_waste.cdx.json; do
+	for document in licences.txt scx_sfs.cdx.json sfs_advise.cdx.json faasbench.cdx.json \
+		sfs_waste.cdx.json; do
 		[ -s "$BUILD_DIR/$document" ] || die "$BUILD_DIR/$document is not there: run make first."
 	done
 	[ -d "$BUILD_DIR/share" ] || die "$BUILD_DIR/share is not there: run make first."

@@ -74,6 +74,7 @@ fn execute(options: &Options) -> Result<(), Failure> {
         Some(Command::Set(set)) => return Ok(set.run()?),
         Some(Command::Reload(reload)) => return Ok(reload.run()?),
         Some(Command::Hint(hint)) => return Ok(hint.run()?),
+        Some(Command::Advise(advise)) => return Ok(advise.run()?),
         Some(Command::Trace(trace)) => return Ok(trace.run()?),
         Some(Command::Explain(explain)) => return Ok(explain.run()?),
         Some(Command::Functions { count, json }) => {

@@ -5,7 +5,7 @@ use sfs_function_cases::{
     shards, slice, tenants,
 };
 use sfs_loader_cases::{
-    configuration, disk, explanations, faults, files, lifecycle, metrics, operator, restarts, texts,
+    advice, configuration, disk, explanations, faults, files, lifecycle, metrics, operator, restarts, texts,
 };
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
 use sfs_testbed::case::Case;
@@ -41,6 +41,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         rates::CASES,
         restarts::CASES,
         explanations::CASES,
+        advice::CASES,
         disk::CASES,
     ]
     .into_iter()

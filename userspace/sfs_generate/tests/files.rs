@@ -29,6 +29,7 @@ fn each_command_has_a_page_and_each_option_is_on_one() {
     let pages = folder.path().join("man/man8");
     let commands = [
         "",
+        "-advise",
         "-check",
         "-config",
         "-explain",

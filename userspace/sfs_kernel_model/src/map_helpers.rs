@@ -17,7 +17,7 @@ const CREATE: u64 = 1;
 const ENOMEM: i64 = -12;
 
 #[no_mangle]
-unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
+unsafe extern "C" fn model_map_lookup_elem(map: *const c_void, key: *const u8) -> *mut u8 {
     race::point();
     with(|s| {
         let of = &s.maps[&(map as usize)];
@@ -29,7 +29,7 @@ unsafe extern "C" fn bpf_map_lookup_elem(map: *const c_void, key: *const u8) -> 
 }
 
 #[no_mangle]
-unsafe extern "C" fn bpf_map_update_elem(
+unsafe extern "C" fn model_map_update_elem(
     map: *const c_void,
     key: *const u8,
     value: *const u8,
@@ -46,7 +46,7 @@ unsafe extern "C" fn bpf_map_update_elem(
 }
 
 #[no_mangle]
-unsafe extern "C" fn bpf_map_delete_elem(map: *const c_void, key: *const u8) -> i64 {
+unsafe extern "C" fn model_map_delete_elem(map: *const c_void, key: *const u8) -> i64 {
     race::point();
     // SAFETY: the kernel half gives a key of this map.
     with(|s| unsafe { own(s, map).delete(key) })

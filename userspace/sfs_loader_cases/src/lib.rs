@@ -2,6 +2,7 @@
 //! its output, its files, its explanations of slow requests, and faults of its
 //! environment.
 
+pub mod advice;
 pub mod configuration;
 pub mod disk;
 pub mod explanations;

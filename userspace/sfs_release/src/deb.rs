@@ -32,7 +32,8 @@ CPU scheduler for machines that run serverless functions
  sched_ext (6.16 or later; Debian's backports have one).
  .
  The package also has faasbench, which measures schedulers with workloads of
- functions, and sfs_waste, which watches for CPUs that idle while a task waits.
+ functions, sfs_waste, which watches for CPUs that idle while a task waits, and
+ sfs_advise, which says what scx_sfs would change on a machine.
 ";
 
 /// The command line of `sfs_release deb`.

@@ -12,8 +12,8 @@ use crate::crates::{self, Crate};
 use crate::INSTALLED;
 
 const HEAD: &str = "\
-scx_sfs, faasbench and sfs_waste are licensed by the GNU General Public License, version 2
-(LICENSE beside this file). This is what they are linked with: each crate, its licence by
+scx_sfs, sfs_advise, faasbench and sfs_waste are licensed by the GNU General Public
+License, version 2 (LICENSE beside this file). This is what they are linked with: each crate, its licence by
 its manifest, and the texts that come with it. Where there is a choice, it has been made
 as userspace/deny.toml says.
 

@@ -39,11 +39,11 @@ use fresh::FreshArgs;
 use packed::CratesArgs;
 
 /// The programs that `make install` installs.
-const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
+const INSTALLED: [&str; 4] = ["scx_sfs", "sfs_advise", "faasbench", "sfs_waste"];
 
 #[derive(Parser)]
 #[command(
-    about = "Writes what is delivered with scx_sfs, faasbench and sfs_waste, and checks commits",
+    about = "Writes what is delivered with the installed programs, and checks commits",
     version
 )]
 struct Options {

@@ -8,7 +8,13 @@ use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
 /// The compared programs of `make build`.
-pub const OF_BUILD: [&str; 4] = ["scx_sfs", "faasbench", "sfs_behaviour", "sfs_waste"];
+pub const OF_BUILD: [&str; 5] = [
+    "scx_sfs",
+    "faasbench",
+    "sfs_behaviour",
+    "sfs_waste",
+    "sfs_advise",
+];
 /// The compared programs of `make demo`, which builds only its own.
 pub const OF_DEMO: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
 /// The packages whose BPF objects are compared.
@@ -169,7 +175,7 @@ mod tests {
         assert!(found[0].contains("/faasbench: "), "{found:?}");
         assert!(found[1].contains("/sfs_bpf-*/out/bpf.bpf.o: "), "{found:?}");
         let nothing = tempdir().unwrap();
-        assert_eq!(compare(&nothing, &nothing).len(), 6);
+        assert_eq!(compare(&nothing, &nothing).len(), 7);
         checksums(&nothing.path().join("none")).unwrap_err();
     }
 
@@ -219,7 +225,7 @@ mod tests {
             lines[0],
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  scx_sfs"
         );
-        assert!(lines[5].ends_with("  sfs_waste, BPF object"), "{lines:?}");
-        assert_eq!(lines.len(), 6);
+        assert!(lines[6].ends_with("  sfs_waste, BPF object"), "{lines:?}");
+        assert_eq!(lines.len(), 7);
     }
 }

@@ -13,7 +13,7 @@ const CARGO: &str = "
 [[ $* == 'build --quiet --release --locked --workspace' && -z ${CARGO_TARGET_DIR:-} ]] || exit 9
 mkdir -p target/release/build/{sfs_bpf-1,sfs_waste-2}/out
 cd target/release
-for file in scx_sfs faasbench sfs_behaviour sfs_waste build/*/out/bpf.bpf.o; do
+for file in scx_sfs faasbench sfs_behaviour sfs_waste sfs_advise build/*/out/bpf.bpf.o; do
     cp ../../text \"${file/\\*/sfs_bpf-1}\"
 done
 cp ../../text build/sfs_waste-2/out/bpf.bpf.o";
@@ -87,7 +87,7 @@ fn equal_builds_pass_with_their_checksums() {
     );
     // sha256sum of "committed\n".
     let sum = "cc2e4bb5";
-    let names: Vec<_> = lines[5..11]
+    let names: Vec<_> = lines[5..12]
         .iter()
         .map(|line| line.split_once("  ").unwrap())
         .collect();
@@ -101,11 +101,12 @@ fn equal_builds_pass_with_their_checksums() {
         "faasbench",
         "sfs_behaviour",
         "sfs_waste",
+        "sfs_advise",
         "sfs_bpf, BPF object",
         "sfs_waste, BPF object",
     ];
     assert_eq!(names, want);
-    assert_eq!(lines[11..], ["3 passed, 0 failed, 0 skipped"]);
+    assert_eq!(lines[12..], ["3 passed, 0 failed, 0 skipped"]);
 }
 
 #[test]

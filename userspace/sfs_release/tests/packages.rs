@@ -33,7 +33,7 @@ fn repository() -> Option<Place> {
     ]);
     fs::create_dir_all(place.path(BUILT)).unwrap();
     let program = find("ls").unwrap();
-    for name in ["scx_sfs", "faasbench", "sfs_waste"] {
+    for name in ["scx_sfs", "sfs_advise", "faasbench", "sfs_waste"] {
         fs::copy(&program, place.path(&format!("{BUILT}/{name}"))).unwrap();
         place.write(&format!("{BUILT}/{name}.cdx.json"), "{}\n");
     }

@@ -12,7 +12,7 @@ const DEST: &str = "dest dir";
 const UNIT: &str = "usr/local/lib/systemd/system/scx_sfs.service";
 const OPTIONS: &str = "etc/default/scx_sfs";
 const CONFIGURATION: &str = "etc/scx_sfs/config.toml";
-const PROGRAMS: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
+const PROGRAMS: [&str; 4] = ["scx_sfs", "sfs_advise", "faasbench", "sfs_waste"];
 
 /// What the program has written for packages.
 const SHARE: [&str; 7] = [
@@ -105,6 +105,7 @@ fn every_file_is_installed_with_its_mode() {
         "LICENSE",
         "licences.txt",
         "scx_sfs.cdx.json",
+        "sfs_advise.cdx.json",
         "faasbench.cdx.json",
         "sfs_waste.cdx.json",
         "service.md",

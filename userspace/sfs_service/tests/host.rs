@@ -55,7 +55,7 @@ impl Tree {
         place.write("LICENSE", "");
         place.write("docs/monitoring.md", "");
         place.write("docs/runbook.md", "");
-        for name in ["scx_sfs", "faasbench", "sfs_waste"] {
+        for name in ["scx_sfs", "sfs_advise", "faasbench", "sfs_waste"] {
             place.script(&format!("{BUILT}/{name}"), "");
             place.write(&format!("{BUILT}/{name}.cdx.json"), "{}");
         }

@@ -81,7 +81,7 @@ impl Guests<'_> {
 
     /// Adds the programs and their words to a command.
     pub fn bring_in(&self, command: &mut Command, words: &[String]) {
-        for name in ["scx_sfs", PROGRAM] {
+        for name in ["scx_sfs", "sfs_advise", PROGRAM] {
             command
                 .arg("--in")
                 .arg(self.tree.at(self.tree.program(name)));

@@ -25,6 +25,7 @@ use crate::config::commands::{ConfigCommand, SetCommand};
 use crate::config::keys;
 use crate::config::reload::ReloadCommand;
 use crate::hint_command::HintCommand;
+use sfs_advice::AdviseCommand;
 use sfs_bpf::boundary::{Boundary, Identity, Unit};
 use sfs_bpf::bpf_intf::{
     SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_FAIR_MAX_WAIT_NS, SFS_DEFAULT_FAIR_SLICE_NS,
@@ -60,6 +61,7 @@ fn after_help() -> String {
 const EXAMPLES: &str = "\
 Examples, as root:
   scx_sfs check                                  # is this machine ready?
+  scx_sfs advise --record 60s                    # would it gain from scx_sfs?
   scx_sfs                                        # schedule, until Ctrl-C
   scx_sfs --cgroup 'functions/*' --stats 1       # functions are in these cgroups
   scx_sfs --monitor 1                            # statistics of the running one
@@ -299,6 +301,8 @@ pub enum Command {
     Reload(ReloadCommand),
     /// Tell a running scx_sfs that a process begins an invocation.
     Hint(HintCommand),
+    /// Say what scx_sfs would change on this machine, without loading it.
+    Advise(AdviseCommand),
     /// Write a trace of invocations for Perfetto's viewer.
     Trace(TraceCommand),
     /// Tell why requests were slow: where their time went, and who ran instead.

@@ -24,7 +24,7 @@ use sfs_kernel_objects::ringbuf::Ring;
 use sfs_policy::{defaults, Config, Controller, Mode};
 use std::any::Any;
 use std::collections::VecDeque;
-use std::ffi::{c_void, CString};
+use std::ffi::{c_void, CStr, CString};
 
 /// Bytes of the kernel half's ring buffers: events, completions.
 const RINGS: [usize; 2] = [64 * 1024, 256 * 1024];
@@ -314,17 +314,18 @@ pub fn step(cpu: CpuId) -> Next {
 }
 
 /// Gives a function that arrives its name, by which the kernel half tells functions apart: those
-/// that need about as much CPU time are invocations of one function.
+/// that need about as much CPU time are invocations of one function. An invocation of a replay has
+/// its name already.
 pub fn name_function(task: TaskId, behaviour: Behaviour) {
-    let name = match behaviour {
-        Behaviour::Function { turns, runs_us } => {
-            format!("function-{}", (turns * runs_us).max(1).ilog2() / 2)
-        }
-        // All processes of a replay run one program.
-        Behaviour::Invocation { .. } => "faasbench".to_string(),
-        _ => return,
+    let Behaviour::Function { turns, runs_us } = behaviour else {
+        return;
     };
-    let name = CString::new(name).expect("a name without zeros");
+    let name = format!("function-{}", (turns * runs_us).max(1).ilog2() / 2);
+    name_task(task, &CString::new(name).expect("a name without zeros"));
+}
+
+/// Gives a task the name of its program.
+pub fn name_task(task: TaskId, name: &CStr) {
     let pointer = with(|s| s.tasks[task].fields.task);
     // SAFETY: the task is one of the machine's, and `name` lives during the call.
     unsafe { ffi::model_name_task(pointer, name.as_ptr()) };

@@ -3,6 +3,7 @@
 
 use super::starts::{born_as, place_task};
 use super::Machine;
+use crate::loader;
 use crate::replay::LEAD_NS;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::replay::{lateness, stretched};
@@ -85,6 +86,9 @@ impl Machine {
         };
         let place = self.place_of_arrival();
         let task = place_task(behaviour, false, None, place);
+        if let Some(replayer) = &self.replayer {
+            loader::name_task(task, &replayer.programs[number as usize]);
+        }
         with(|s| {
             s.here = CPU;
             s.tasks[task].cpu = CPU;

@@ -90,6 +90,8 @@ impl ReplayArgs {
             policy: self.policy,
             topology: topology::flat(usize::from(self.cpus)),
             expenses: self.costs.clone(),
+            is_named: false,
+            others: Vec::new(),
             settings: Settings {
                 recorded: self.timeline,
                 oddities: Some(Oddities::default()),

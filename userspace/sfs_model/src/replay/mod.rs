@@ -21,8 +21,10 @@ use rand_core::SeedableRng;
 use sfs_kernel_model::group_load::GroupLoad;
 use sfs_kernel_model::replay::{Invocation, Replay, Step};
 use sfs_kernel_model::topology::Place;
-use sfs_kernel_model::workload::{Boundaries, Habits, Workload};
+use sfs_kernel_model::workload::{Behaviour, Boundaries, Habits, Workload};
 use sfs_policy::defaults;
+use std::collections::HashMap;
+use std::ffi::CString;
 
 /// CONFIG_HZ=250, ns.
 const TICK_NS: u64 = 4_000_000;
@@ -56,9 +58,28 @@ pub struct Setup<'a> {
     pub topology: Vec<Place>,
     /// What things cost.
     pub expenses: Expenses,
+    /// Each invocation runs the program that its function names; else all run one program, as in a
+    /// replay by faasbench, and are invocations of one function.
+    pub is_named: bool,
+    /// What runs besides, apart from what the expenses have.
+    pub others: Vec<Other>,
     /// How the machine is run.
     pub settings: Settings,
 }
+
+/// A task that is no function: it runs and sleeps in turns of random length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Other {
+    /// Mean CPU time of a turn, us, 1 or more.
+    pub runs_us: u64,
+    /// Mean sleep, us.
+    pub sleeps_us: u64,
+    /// It is a kernel thread, or else a daemon.
+    pub is_kernel: bool,
+}
+
+/// The program of all processes of a replay without names.
+const PROGRAM: &str = "faasbench";
 
 /// Arrivals and the process that serves them.
 #[derive(Debug, Clone)]
@@ -73,6 +94,8 @@ pub(crate) struct Replayer {
     pub collected: usize,
     /// What it costs.
     pub expenses: Expenses,
+    /// The program of each invocation.
+    pub programs: Vec<CString>,
     invocations: Vec<Invocation>,
     policy: Policy,
 }
@@ -85,6 +108,7 @@ impl Replayer {
             busy_until: 0,
             collected: 0,
             expenses: setup.expenses.clone(),
+            programs: programs(setup),
             invocations: setup.trace.iter().map(invocation).collect(),
             policy: setup.policy,
         }
@@ -103,6 +127,22 @@ impl Replayer {
     pub fn loader(&self) -> Plan {
         Plan::default_of(self.policy as u32, (self.expenses.loader_ns / 1_000).max(1))
     }
+}
+
+/// The program of each invocation: a number for each function, as the kernel keeps 15 bytes only.
+fn programs(setup: &Setup<'_>) -> Vec<CString> {
+    let mut numbers = HashMap::new();
+    let mut program = |one: &trace::Invocation| {
+        let next = numbers.len();
+        let number = numbers.entry(one.function.clone()).or_insert(next);
+        let name = if setup.is_named {
+            format!("function-{number}")
+        } else {
+            PROGRAM.to_owned()
+        };
+        CString::new(name).expect("a name without zeros")
+    };
+    setup.trace.iter().map(&mut program).collect()
 }
 
 /// The steps of an invocation: phases of CPU time end by the process's CPU clock.
@@ -158,14 +198,29 @@ fn longest_ns(trace: &[trace::Invocation]) -> u64 {
     (last + 10 * work + 60_000_000) * 1_000
 }
 
-/// Nothing but the replayer and its processes; scx_sfs's defaults.
+/// The tasks that are there before the trace, with whether they are kernel threads.
+fn residents(setup: &Setup<'_>) -> Vec<(Behaviour, bool)> {
+    let resident = |other: &Other| {
+        let behaviour = Behaviour::Daemon {
+            runs_us: other.runs_us.max(1),
+            sleeps_us: other.sleeps_us,
+        };
+        (behaviour, other.is_kernel)
+    };
+    let others = setup.others.iter().map(resident);
+    let mut all = setup.expenses.outside(setup.cpus);
+    all.extend(others);
+    all
+}
+
+/// The replayer and its processes, and what runs besides; scx_sfs's defaults.
 fn workload(setup: &Setup<'_>) -> Workload {
     Workload {
         cpus: setup.cpus,
         policy: setup.policy as u32,
         slice_ns: defaults::INITIAL_SLICE_NS,
         tick_ns: TICK_NS,
-        residents: setup.expenses.outside(setup.cpus),
+        residents: residents(setup),
         arrivals_ns: 0,
         burst_ns: 0,
         function_ns: 0,

@@ -159,6 +159,8 @@ impl ScaleArgs {
             policy,
             topology: places(cpus),
             expenses: Expenses::NONE,
+            is_named: false,
+            others: Vec::new(),
             settings: Settings {
                 oddities: Some(Oddities {
                     shards,

@@ -80,8 +80,9 @@ const LEARNED: &str = "/var/lib/scx_sfs/learned";
 const GENERIC: &str = "/etc/systemd/system/scx.service";
 
 /// Files of the package, one of each kind.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "/usr/bin/scx_sfs",
+    "/usr/bin/sfs_advise",
     "/usr/bin/faasbench",
     "/usr/bin/sfs_waste",
     "/usr/lib/systemd/system/scx_sfs.service",

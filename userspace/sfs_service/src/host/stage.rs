@@ -13,7 +13,7 @@ use sfs_jobs::tree::Tree;
 use crate::part::{PACKAGES, PROGRAM, VERSIONS};
 
 /// The programs that are installed, each with its bill of materials.
-const INSTALLED: [&str; 3] = ["scx_sfs", "faasbench", "sfs_waste"];
+const INSTALLED: [&str; 4] = ["scx_sfs", "sfs_advise", "faasbench", "sfs_waste"];
 
 /// What else is installed, from the root of the repository and in the stage.
 const DOCUMENTS: [&str; 3] = ["LICENSE", "docs/runbook.md", "docs/monitoring.md"];

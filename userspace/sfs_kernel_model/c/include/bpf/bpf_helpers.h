@@ -56,6 +56,11 @@
 
 enum libbpf_tristate { TRI_NO, TRI_YES, TRI_MODULE };
 
+/* libbpf has functions of these names, and a program may have both. */
+#define bpf_map_lookup_elem model_map_lookup_elem
+#define bpf_map_update_elem model_map_update_elem
+#define bpf_map_delete_elem model_map_delete_elem
+
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags);
 long bpf_map_delete_elem(void *map, const void *key);

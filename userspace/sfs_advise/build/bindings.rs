@@ -1,0 +1,1 @@
+../../sfs_bpf/build/bindings.rs
