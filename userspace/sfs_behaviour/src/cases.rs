@@ -5,7 +5,8 @@ use sfs_function_cases::{
     shards, slice, tenants,
 };
 use sfs_loader_cases::{
-    advice, configuration, disk, explanations, faults, files, lifecycle, metrics, operator, restarts, texts,
+    advice, configuration, disk, explanations, faults, files, lifecycle, metrics, operator,
+    restarts, texts,
 };
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
 use sfs_testbed::case::Case;
