@@ -55,7 +55,7 @@ pub enum Verdict {
     Survived {
         /// Runs that took another course.
         changed: usize,
-        /// Runs that reach its place.
+        /// Runs in all.
         runs: usize,
     },
 }
@@ -213,8 +213,8 @@ struct Trial<'a> {
     files: BTreeMap<String, String>,
     scratch: TempDir,
     clean: Vec<Clean>,
-    /// What each clean run reaches; `None` without LLVM's tools.
-    reached: Option<Vec<Files>>,
+    /// What the clean runs reach; `None` without LLVM's tools.
+    reached: Option<Files>,
 }
 
 impl<'a> Trial<'a> {
@@ -256,9 +256,9 @@ impl<'a> Trial<'a> {
         self.model
             .compile_all(&FLAGS, &self.scratch.path().join("clean"))?;
         ensure!(self.compile("clean")?, "the copy does not compile");
-        let first = (1..=seeds.min(FIRST)).map(|seed| Run { seed, ms: FIRST_MS });
+        let first = (1..=seeds.min(FIRST)).map(|seed| Run::new(seed, FIRST_MS).plain());
         let mut last = Vec::new();
-        for run in first.chain(runs::seeds(seeds)) {
+        for run in first.chain(runs::seeds(seeds).into_iter().map(Run::plain)) {
             let events = self.add_clean(run)?;
             if run.ms > FIRST_MS && events < LAST_EVENTS && last.len() < LAST {
                 last.push(Run {
@@ -267,7 +267,7 @@ impl<'a> Trial<'a> {
                 });
             }
         }
-        for run in last {
+        for run in runs::seeds(seeds.min(FIRST)).into_iter().chain(last) {
             self.add_clean(run)?;
         }
         Ok(())
@@ -278,6 +278,9 @@ impl<'a> Trial<'a> {
         let began = Instant::now();
         let library = self.scratch.path().join("clean");
         let done = runs::run(&self.model.program, &library, run, &Setting::default())?;
+        if run.ms == 500 && !run.plain && !done.has_races {
+            return Ok(done.events); // it has been run already
+        }
         progress(&format!("unchanged: {run}"));
         if done.ending == Ending::Clean {
             self.clean.push(Clean {
@@ -291,7 +294,7 @@ impl<'a> Trial<'a> {
         Ok(done.events)
     }
 
-    fn measure(&self) -> Result<Option<Vec<Files>>> {
+    fn measure(&self) -> Result<Option<Files>> {
         let tools = match Tools::find(self.model.clang()) {
             Ok(tools) => tools,
             Err(why) => {
@@ -302,10 +305,8 @@ impl<'a> Trial<'a> {
             }
         };
         let variant = coverage::compile(self.model)?;
-        let of =
-            |clean: &Clean| coverage::reached(self.model, &tools, variant.path(), &[clean.run]);
-        let all: Result<Vec<_>> = self.clean.iter().map(of).collect();
-        Ok(Some(all?))
+        let runs: Vec<Run> = self.clean.iter().map(|clean| clean.run).collect();
+        coverage::reached(self.model, &tools, variant.path(), &runs).map(Some)
     }
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict> {
@@ -321,33 +322,28 @@ impl<'a> Trial<'a> {
         if fs::read(library("mutant"))? == fs::read(library("clean"))? {
             return Ok(Verdict::Same);
         }
-        let clean = self.reaching(mutant);
-        if clean.is_empty() {
+        if !self.is_reached(mutant) {
             return Ok(Verdict::Unreached);
         }
-        self.runs_of(&self.scratch.path().join("mutant"), &clean)
+        self.runs_of(&self.scratch.path().join("mutant"))
     }
 
-    /// The runs that reach the mutant's line. The others cannot differ.
-    fn reaching(&self, mutant: &Mutant) -> Vec<&Clean> {
-        let Some(reached) = &self.reached else {
-            return self.clean.iter().collect();
-        };
-        let reaches = |files: &Files| {
-            let file = files.get(&mutant.file);
-            // Constants are in lines without code.
-            file.and_then(|file| file.lines.get(&mutant.line)) != Some(&0)
-        };
-        let both = self.clean.iter().zip(reached);
-        let both = both.filter(|(_, files)| reaches(files));
-        both.map(|(clean, _)| clean).collect()
+    /// Some run reaches the mutant's line. Constants are in lines without code.
+    fn is_reached(&self, mutant: &Mutant) -> bool {
+        let file = |files: &Files| files.get(&mutant.file).map(|file| file.lines.get(&mutant.line).copied());
+        self.reached
+            .as_ref()
+            .and_then(file)
+            .is_none_or(|times| times != Some(0))
     }
 
-    fn runs_of(&self, library: &Path, all: &[&Clean]) -> Result<Verdict> {
+    fn runs_of(&self, library: &Path) -> Result<Verdict> {
         let mut changed = 0;
-        for clean in all {
+        for clean in &self.clean {
             let setting = Setting {
                 cpu_s: Some(clean.cpu_s),
+                // The first finding is enough.
+                arguments: vec!["--findings", "0"],
                 ..Setting::default()
             };
             let done = runs::run(&self.model.program, library, clean.run, &setting)?;
@@ -363,7 +359,7 @@ impl<'a> Trial<'a> {
             let by = clean.run.to_string();
             return Ok(Verdict::Killed { by, how });
         }
-        let runs = all.len();
+        let runs = self.clean.len();
         Ok(Verdict::Survived { changed, runs })
     }
 }
