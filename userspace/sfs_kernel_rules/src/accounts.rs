@@ -19,12 +19,6 @@ pub const SHARES: [&str; 16] = [
 pub const JUDGED: [&str; 6] = [
     "j_tenant", "j_has", "j_window", "j_arrivals", "j_granted", "j_tokens",
 ];
-/// Those of a charge that are not.
-pub const CHARGED: [&str; 10] = [
-    "s_tokens", "s_clock", "s_filled_at", "s_usable", "s_weight", "s_line", "shares_clock",
-    "shares_weight", "debt_at", "j_tokens",
-];
-
 /// Words that a callback may change in a way that is stated elsewhere.
 pub struct Left(pub Vec<&'static str>);
 
@@ -173,7 +167,7 @@ fn stopping(call: &Call, e: &mut Expected) -> Left {
         with(|s| unsafe { *s.tasks[task].fields.state }) == 0x80
     });
     e.stop(call.was.number != 0, is_dead, call.was.answers.functions_wait != 0);
-    Left(vec!["l_used", "stats"]).and(&CHARGED)
+    Left(vec!["l_used", "j_tokens", "stats"])
 }
 
 fn exit_task(call: &Call, e: &mut Expected) -> Left {

@@ -47,9 +47,7 @@ pub fn check(call: &Call) {
     e.l.now = call.is.now;
     if wants_more && has_context {
         e.charge(call.was.answers.functions_wait != 0);
-        let (l, is) = (&mut e.l, &call.is);
-        (l.s_tokens, l.s_weight, l.shares_weight) = (is.s_tokens, is.s_weight, is.shares_weight);
-        (l.l_used, l.debt_at) = (is.l_used, is.debt_at);
+        e.l.l_used = call.is.l_used;
     }
     let is_parked = e.l.may_be_held != 0 && call.answers.out_of_quota != 0;
     let mut dispatch = Dispatch {

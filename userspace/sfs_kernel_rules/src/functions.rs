@@ -1,6 +1,7 @@
 //! What is published about a function when one of its invocations ends.
 
-use crate::policy::Expected;
+use crate::ends;
+use crate::policy::{Expected, POLICY_LEARNED};
 use crate::watch::Call;
 use sfs_kernel_model::ffi;
 use sfs_kernel_model::state::with;
@@ -52,12 +53,16 @@ pub fn compare(call: &Call, e: &Expected) {
     let before = call.was.function;
     let key = call.was.look.i_function as u64;
     let now = published(key);
-    let Some((_, used, demoted)) = e.ended else {
+    let Some((record, demoted)) = e.ended else {
         if now != before && with(|s| s.odd.of.no_memory_of == 0) {
             call.finding("statistics of its function change, though no invocation ends");
         }
         return;
     };
+    let used = record.service_ns;
+    if call.was.look.policy == POLICY_LEARNED {
+        ends::note(record);
+    }
     if with(|s| s.odd.of.no_memory_of > 0) {
         return;
     }

@@ -1,9 +1,10 @@
 //! enqueue(): which kind of turn a task gets, how long it is, in which queue it waits, and which CPU
 //! is told.
 
-use crate::accounts::{leave, leave_queue, Left, CHARGED, JUDGED, SHARES};
+use crate::accounts::{leave, leave_queue, Left, JUDGED, SHARES};
 use crate::lengths::{self, book, debt, fair_turn, fair_vtime, group_weight};
 pub use crate::lengths::within_quota;
+use crate::kicks;
 use crate::look::{look, Look};
 use crate::policy::{self, *};
 use crate::queues::{self, own, LOCAL};
@@ -159,8 +160,12 @@ enum Kick {
     IdleOrFair,
     /// An idle CPU, or the CPU that was claimed by rank.
     Claimed(CpuId, bool),
-    /// Not stated.
-    Any,
+    /// A CPU for a short turn.
+    Short,
+    /// The only CPU, if it idles.
+    IdlePinned,
+    /// An idle CPU, or its own one if that may serve outside work.
+    IdleOrOwn,
 }
 
 /// What enqueue() leaves in words; `check` has where it puts the task.
@@ -181,9 +186,7 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         "r_rank",
         "c_fair",
         "c_own",
-        "s_runnable",
     ]);
-    let left = left.and(&CHARGED).and(&["l_used"]);
     match call.is.tenant == call.was.look.tenant {
         true => left,
         false => left.and(&SHARES).and(&JUDGED),
@@ -235,7 +238,14 @@ fn check_kicks(call: &Call, plan: &Plan, task: TaskId) {
     let is_pinned = call.answers.pinned >= 0;
     let may = |cpu: CpuId| with(|s| s.may_run(task, cpu));
     match plan.kick {
-        Kick::Any => {}
+        Kick::Short => kicks::check(call, task, kicks),
+        Kick::IdlePinned => {
+            let only = call.answers.pinned as CpuId;
+            if kicks != [(only, KICK_IDLE)] {
+                call.finding(&format!("its only CPU is to look, and kicks are {kicks:x?}"));
+            }
+        }
+        Kick::IdleOrOwn => check_own(call, kicks, has_idle),
         Kick::Nobody if kicks.is_empty() => {}
         Kick::Nobody => call.finding(&format!("CPUs are kicked for nothing: {kicks:?}")),
         Kick::Claimed(cpu, _) => {
@@ -260,6 +270,29 @@ fn check_kicks(call: &Call, plan: &Plan, task: TaskId) {
                 ));
             }
         }
+    }
+}
+
+/// Outside work that wakes up without a prompt turn preempts its own CPU, if that may serve such work.
+fn check_own(call: &Call, kicks: &[(CpuId, u64)], has_idle: bool) {
+    let was = &call.was.look;
+    if has_idle {
+        let fits = matches!(kicks, [] | [(_, KICK_IDLE)]);
+        if !fits {
+            call.finding(&format!("an idle CPU is to be told, and kicks are {kicks:x?}"));
+        }
+        return;
+    }
+    let mut l = *was;
+    l.now = call.is.now;
+    let preempts = !is_function(&l)
+        && l.handed_over == 0
+        && l.c_turn_due == 0
+        && l.c_short == 0
+        && crate::accounts::may_serve_outside(&mut l);
+    let expected: &[(CpuId, u64)] = if preempts { &[(call.cpu, KICK_PREEMPT)] } else { &[] };
+    if kicks != expected {
+        call.finding(&format!("outside work has told {kicks:x?}, and should have {expected:x?}"));
     }
 }
 
@@ -441,7 +474,7 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
         _ => fair(call, l, pinned),
     };
     if matches!(turn, FAIR) && flags & policy::WAKEUP != 0 {
-        plan.kick = Kick::Any;
+        plan.kick = Kick::IdleOrOwn;
     }
     let l = &mut e.l;
     if l.waits_since == 0 {
@@ -462,7 +495,8 @@ fn short_turn(call: &Call, l: &mut Look, queue: u64, pinned: i64, is_free: bool)
         return Plan { queue: LOCAL, flags: 0, kick: Kick::Nobody };
     }
     waits_in(l, queue);
-    Plan { queue, flags: 0, kick: Kick::Any }
+    let kick = if pinned >= 0 { Kick::IdlePinned } else { Kick::Short };
+    Plan { queue, flags: 0, kick }
 }
 
 fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {

@@ -158,8 +158,22 @@ pub fn settle(l: &mut Look) {
 
 /// The weight of a task in the whole machine: its part of each group's.
 pub fn group_weight(l: &Look, active: i64) -> i64 {
-    let mut weight = l.weight.max(1) * WEIGHT / 100;
-    let mut id = ((active & i64::MAX) >> 15) as u64;
+    let weight = l.weight.max(1) * WEIGHT / 100;
+    within(((active & i64::MAX) >> 15) as u64, weight)
+}
+
+/// The weight of a tenant in the whole machine.
+pub fn tenant_weight(id: i64) -> i64 {
+    let mut state = GroupState::default();
+    // SAFETY: writes to `state` only.
+    match unsafe { group_ffi::model_state_of_group(id as u64, &mut state) } {
+        true => within(state.parent, i64::from(state.weight) * WEIGHT / 100),
+        false => 1,
+    }
+}
+
+/// A weight in a group, as it is in the whole machine.
+fn within(mut id: u64, mut weight: i64) -> i64 {
     for _ in 0..32 {
         let mut state = GroupState::default();
         // SAFETY: writes to `state` only.

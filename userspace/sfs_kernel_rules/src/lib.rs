@@ -5,15 +5,21 @@
 
 mod accounts;
 mod answers;
+mod begins;
 mod choices;
+pub mod ends;
 mod functions;
+pub mod hints;
+mod kicks;
 mod kinds;
 mod lengths;
 mod look;
 mod names;
+mod numbers;
 mod policy;
 mod queues;
 mod ranks;
+mod shares;
 mod stats;
 mod ticks;
 pub mod watch;

@@ -1,8 +1,11 @@
 //! The rules of the policy: how what is kept of a task changes by what happens to it. They are
 //! those of ARCHITECTURE.md and docs/policy.md, stated on a copy of what was kept before.
 
+use crate::{ends, lengths};
 use crate::look::Look;
+use crate::shares;
 use crate::stats::{counter, Stats};
+use sfs_kernel_model::loader_ffi::Completion;
 
 pub const MS: i64 = 1_000_000;
 /// SCX_ENQ_WAKEUP.
@@ -57,8 +60,8 @@ pub struct Expected {
     pub l: Look,
     /// Of the counters.
     pub stats: Stats,
-    /// An invocation has ended: its function, CPU time, and whether it was demoted.
-    pub ended: Option<(u64, u64, bool)>,
+    /// An invocation has ended: what the loader is told, and whether it was demoted.
+    pub ended: Option<(Completion, bool)>,
     /// The invocation that has begun is judged by the arrivals of its tenant.
     pub begun: bool,
 }
@@ -143,11 +146,11 @@ impl Expected {
         if l.is_present != 0 {
             l.sharing_clock += delta / l.present.max(1);
         }
-        if l.tenant != 0 && l.has_share != 0 {
-            l.s_used += delta;
-            if matches!(l.turn, FILTER | RANKED) {
-                l.s_filter += delta;
-            }
+        if l.tenant != 0 && l.has_share != 0 && delta > 0 {
+            let is_early = matches!(l.turn, FILTER | RANKED);
+            // The weight is that of the groups now.
+            let weight = lengths::tenant_weight(l.tenant & i64::MAX);
+            shares::charge(l, delta, is_early, weight);
         }
         self.charge_invocation(delta);
         if !has_credit(&self.l) {
@@ -235,7 +238,7 @@ impl Expected {
                 self.sample(used);
             }
         }
-        self.ended = Some((self.l.i_function as u64, used as u64, !in_credit));
+        self.ended = Some((ends::record(&self.l), !in_credit));
     }
 
     /// A thread of the unit is gone.

@@ -1,6 +1,6 @@
 //! tick(): which turns end before their slice does; and running(): which end as they begin.
 
-use crate::accounts::{join, may_serve_outside, Left, CHARGED, JUDGED, SHARES};
+use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES};
 use crate::kinds::prompt_turn;
 use crate::lengths::{debt, due_interval};
 use crate::look::Look;
@@ -119,9 +119,12 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     }
     // The tenant's tokens have been charged.
     let l = &mut e.l;
-    (l.s_tokens, l.s_weight) = (call.is.s_tokens, call.is.s_weight);
-    (l.shares_weight, l.has_limit, l.l_quota) =
-        (call.is.shares_weight, call.is.has_limit, call.is.l_quota);
+    if call.is.tenant != tenant {
+        (l.s_tokens, l.s_weight, l.has_share) =
+            (call.is.s_tokens, call.is.s_weight, call.is.has_share);
+        l.shares_weight = call.is.shares_weight;
+    }
+    (l.has_limit, l.l_quota) = (call.is.has_limit, call.is.l_quota);
     (l.l_used, l.may_be_held, l.limit) = (call.is.l_used, call.is.may_be_held, call.is.limit);
     let is_parked = l.may_be_held != 0 && call.answers.out_of_quota != 0;
     if is_over(call, l) || is_parked {
@@ -135,9 +138,8 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     }
     let mut left = vec![
         "overload_since", "overload_told", "recovery_told", "has_exit", "stats", "cgroup",
-        "l_used",
+        "l_used", "j_tokens",
     ];
-    left.extend(CHARGED);
     if call.is.tenant != tenant {
         left.extend(SHARES);
         left.extend(JUDGED);

@@ -4,7 +4,7 @@
 use crate::look::{agrees, ask, look, look_at_cpus, Answers, Look, OfCpu};
 use crate::stats::{self, Stats};
 use crate::functions::{self, Function};
-use crate::{accounts, answers, choices, kinds, queues, ticks};
+use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues, ticks};
 use sfs_kernel_model::ffi::TaskStruct;
 use sfs_kernel_model::helpers::id;
 use sfs_kernel_model::race;
@@ -135,6 +135,11 @@ thread_local! {
 pub fn begin() {
     BEFORE.with(|all| all.borrow_mut().clear());
     if agrees() {
+        numbers::check();
+        let (is_plain, odd) = (!race::is_on(), with(|s| s.odd.of));
+        let only = with(|s| s.groups.load.only_sandboxes);
+        // Hints end invocations as well, and so do changes of sandboxes.
+        ends::follow(is_plain && odd.hints_ns == 0 && odd.no_memory_of == 0 && !only);
         // SAFETY: the function is there as long as the program.
         unsafe { model_set_watch(Some(watched)) };
     }
@@ -227,6 +232,7 @@ fn over(callback: Callback, known: Option<TaskId>, task: *mut TaskStruct, number
         Callback::Enqueue => kinds::check(&call),
         Callback::Dispatch => choices::check(&call),
         Callback::Tick => ticks::check(&call),
+        Callback::Running => begins::check(&call),
         _ => {}
     }
 }

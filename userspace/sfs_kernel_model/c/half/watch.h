@@ -248,10 +248,9 @@ u32 model_significant_bits(u64 n)
 	return significant_bits(n);
 }
 
-/* The counters and delays of a CPU. */
-u32 model_nr_counters(void)
+u64 model_mix_group_name(const char *name, u64 hash)
 {
-	return SFS_NR_COUNTERS;
+	return mix_group_name((u64)name, hash);
 }
 
 /* ------------------------------------------------------------------ the watch */
