@@ -6,18 +6,52 @@ use crate::policy::{self, has_credit, is_function, is_system, Expected, *};
 use crate::queues::{self, OUTSIDE};
 use crate::stats::counter;
 use crate::watch::{Call, Callback};
-use crate::{functions, kinds, ticks};
+use crate::{functions, kinds, lengths, shares, ticks, turns};
 use sfs_kernel_model::state::with;
 
 /// Words of groups and tenants that are not stated here: `group_checks` and `shares` have them.
 pub const SHARES: [&str; 16] = [
-    "s_tokens", "s_clock", "s_filled_at", "s_usable", "s_weight", "s_runnable", "s_line", "s_used",
-    "s_filter", "s_denied", "has_share", "shares_clock", "shares_weight", "debt_at", "l_used",
+    "s_tokens",
+    "s_clock",
+    "s_filled_at",
+    "s_usable",
+    "s_weight",
+    "s_runnable",
+    "s_line",
+    "s_used",
+    "s_filter",
+    "s_denied",
+    "has_share",
+    "shares_clock",
+    "shares_weight",
+    "debt_at",
+    "l_used",
     "booked",
 ];
 /// Those of the tenant by which an invocation is judged.
-pub const JUDGED: [&str; 6] = [
-    "j_tenant", "j_has", "j_window", "j_arrivals", "j_granted", "j_tokens",
+pub const JUDGED: [&str; 12] = [
+    "j_tenant",
+    "j_has",
+    "j_window",
+    "j_arrivals",
+    "j_granted",
+    "j_tokens",
+    "j_clock",
+    "j_filled_at",
+    "j_usable",
+    "j_weight",
+    "j_runnable",
+    "j_line",
+];
+/// The same without what the boundary changes.
+pub const SHARE_OF_JUDGED: [&str; 7] = [
+    "j_tokens",
+    "j_clock",
+    "j_filled_at",
+    "j_usable",
+    "j_weight",
+    "j_runnable",
+    "j_line",
 ];
 /// Words that a callback may change in a way that is stated elsewhere.
 pub struct Left(pub Vec<&'static str>);
@@ -41,7 +75,7 @@ pub fn check(call: &Call) {
     let left = match call.callback {
         Callback::Runnable => runnable(call, &mut e),
         Callback::Stopping => stopping(call, &mut e),
-        Callback::Quiescent => quiescent(&mut e),
+        Callback::Quiescent => quiescent(call, &mut e),
         Callback::Yield => {
             (e.l.yielded, e.l.prompt, e.l.granted) = (1, 0, 0);
             Left(vec![])
@@ -107,11 +141,21 @@ fn runnable(call: &Call, e: &mut Expected) -> Left {
         e.count(counter::IO_RETURNS);
     }
     join(call, e);
-    let mut left = Left(vec!["cgroup", "limit", "has_limit", "l_quota", "l_used", "j_tokens"]);
-    if e.l.tenant != call.was.look.tenant {
-        left = left.and(&SHARES);
+    let left = Left(vec!["cgroup", "limit", "has_limit", "l_quota", "l_used"]);
+    if e.l.tenant == call.was.look.tenant {
+        return left;
     }
-    left
+    join_share(call, e);
+    left.and(&[
+        "s_tokens",
+        "s_clock",
+        "s_filled_at",
+        "s_usable",
+        "s_weight",
+        "s_runnable",
+        "s_line",
+    ])
+    .and(&["s_used", "s_filter", "s_denied", "has_share", "booked"])
 }
 
 /// The task is runnable: what counts it.
@@ -155,10 +199,93 @@ pub fn leave_queue(l: &mut Look) {
     }
 }
 
-fn quiescent(e: &mut Expected) -> Left {
+/// The tenant that counts the task from now on gets what was due to it, and its weight counts.
+fn join_share(call: &Call, e: &mut Expected) {
+    if e.l.j_has == 0 || e.l.j_tenant != call.is.tenant {
+        return copy_share(call, e);
+    }
+    let weight = lengths::tenant_weight(e.l.j_tenant);
+    let l = &mut e.l;
+    let mut share = of_judged(l);
+    let runnable = share.s_runnable;
+    shares::fill(&mut share, weight, runnable);
+    share.s_runnable += 1;
+    if runnable == 0 {
+        share.shares_weight += weight - share.s_weight;
+        share.s_weight = weight;
+    }
+    to_judged(l, &share);
+}
+
+/// The tenant counts the task no more, and its turn in FAIR is given back.
+fn leave_share(call: &Call, e: &mut Expected) {
+    let l = &mut e.l;
+    if l.has_share == 0 || l.j_tenant != (l.tenant & i64::MAX) || call.is.j_tenant != l.j_tenant {
+        l.booked = call.is.booked;
+        return copy_share(call, e);
+    }
+    if l.booked != 0 {
+        lengths::settle(l);
+    }
+    let mut share = *l;
+    let (weight, runnable) = (share.s_weight, share.s_runnable);
+    shares::fill(&mut share, weight, runnable);
+    share.s_runnable -= 1;
+    if runnable == 1 {
+        share.shares_weight -= share.s_weight;
+        share.s_weight = 0;
+    }
+    to_judged(l, &share);
+}
+
+/// What is not stated.
+fn copy_share(call: &Call, e: &mut Expected) {
+    let is = &call.is;
+    to_judged(&mut e.l, &of_judged(is));
+    (e.l.j_tenant, e.l.j_has) = (is.j_tenant, is.j_has);
+    (e.l.j_window, e.l.j_arrivals, e.l.j_granted) = (is.j_window, is.j_arrivals, is.j_granted);
+}
+
+/// The share by which an invocation is judged, in place of the task's own.
+fn of_judged(l: &Look) -> Look {
+    Look {
+        s_tokens: l.j_tokens,
+        s_clock: l.j_clock,
+        s_filled_at: l.j_filled_at,
+        s_usable: l.j_usable,
+        s_weight: l.j_weight,
+        s_runnable: l.j_runnable,
+        s_line: l.j_line,
+        ..*l
+    }
+}
+
+fn to_judged(l: &mut Look, share: &Look) {
+    (l.j_tokens, l.j_clock, l.j_filled_at) = (share.s_tokens, share.s_clock, share.s_filled_at);
+    (l.j_usable, l.j_weight) = (share.s_usable, share.s_weight);
+    (l.j_runnable, l.j_line) = (share.s_runnable, share.s_line);
+    (l.shares_clock, l.shares_weight) = (share.shares_clock, share.shares_weight);
+}
+
+fn quiescent(call: &Call, e: &mut Expected) -> Left {
     leave_queue(&mut e.l);
+    let left = Left(vec!["recovery_told"]);
+    if e.l.tenant == 0 {
+        leave(e);
+        return left;
+    }
+    leave_share(call, e);
     leave(e);
-    Left(vec!["recovery_told"]).and(&SHARES).and(&JUDGED)
+    left.and(&[
+        "s_tokens",
+        "s_clock",
+        "s_filled_at",
+        "s_usable",
+        "s_weight",
+        "s_runnable",
+        "s_line",
+    ])
+    .and(&["s_used", "s_filter", "s_denied", "has_share"])
 }
 
 fn stopping(call: &Call, e: &mut Expected) -> Left {
@@ -166,8 +293,12 @@ fn stopping(call: &Call, e: &mut Expected) -> Left {
         // SAFETY: the task's memory lives as long as the machine.
         with(|s| unsafe { *s.tasks[task].fields.state }) == 0x80
     });
-    e.stop(call.was.number != 0, is_dead, call.was.answers.functions_wait != 0);
-    Left(vec!["l_used", "j_tokens", "stats"])
+    e.stop(
+        call.was.number != 0,
+        is_dead,
+        call.was.answers.functions_wait != 0,
+    );
+    Left(vec!["l_used", "stats"]).and(&SHARE_OF_JUDGED)
 }
 
 fn exit_task(call: &Call, e: &mut Expected) -> Left {
@@ -205,7 +336,11 @@ fn enter_accept(e: &mut Expected) -> Left {
 
 fn leave_accept(call: &Call, e: &mut Expected) -> Left {
     if call.was.number as u32 == 0 && e.l.has_inv != 0 && is_function(&e.l) {
-        let at = if e.l.woken_at != 0 { e.l.woken_at } else { e.l.now };
+        let at = if e.l.woken_at != 0 {
+            e.l.woken_at
+        } else {
+            e.l.now
+        };
         e.cross(ACCEPT, at);
     }
     Left(vec!["cgroup"])
@@ -214,7 +349,11 @@ fn leave_accept(call: &Call, e: &mut Expected) -> Left {
 fn receive(call: &Call, e: &mut Expected) -> Left {
     let (got, counts) = (call.was.number as i32, call.was.number >> 32 != 0);
     if got > 0 && counts && e.l.has_inv != 0 && is_function(&e.l) && e.l.slept != 0 {
-        let at = if e.l.woken_at != 0 { e.l.woken_at } else { e.l.now };
+        let at = if e.l.woken_at != 0 {
+            e.l.woken_at
+        } else {
+            e.l.now
+        };
         e.cross(RECEIVE, at);
     }
     Left(vec!["cgroup"])
@@ -230,9 +369,9 @@ fn init_task(call: &Call) {
     call.equal("usual", is.usual, if is.forked != 0 { 4 * MS } else { 0 });
     call.equal("fresh", is.fresh, is.forked);
     call.equal("found_at_load", is.found_at_load, 0);
-    let is_forked = call.task.is_some_and(|task| {
-        with(|s| !s.tasks[task].promise.is_outside && s.odd.is_loaded)
-    });
+    let is_forked = call
+        .task
+        .is_some_and(|task| with(|s| !s.tasks[task].promise.is_outside && s.odd.is_loaded));
     call.equal("forked", is.forked, i64::from(is_forked));
     let threads = is.i_threads;
     if is.unit != UNIT_CGROUP && is.has_inv != 0 && is.inv_is == is.own_is {
@@ -251,7 +390,11 @@ fn running(call: &Call, e: &mut Expected) -> Left {
     }
     begin_turn(l, fair);
     (l.c_local_short, l.c_called) = (0, 0);
-    let wait = if l.queued_at != 0 { since(l.now, l.queued_at) } else { 0 };
+    let wait = if l.queued_at != 0 {
+        since(l.now, l.queued_at)
+    } else {
+        0
+    };
     l.queued += wait;
     let starts = matches!(l.turn, FILTER | RANKED) && l.queued_at != 0;
     if l.turn == RANKED {
@@ -263,7 +406,7 @@ fn running(call: &Call, e: &mut Expected) -> Left {
     if starts {
         e.stats.add_delay(wait as u64);
         if e.l.turn == FILTER {
-            kinds::report_overload(e, wait);
+            turns::report_overload(e, wait);
         }
     }
     ticks::gives_way(call, e);
@@ -284,7 +427,7 @@ pub fn begin_turn(l: &mut Look, fair: bool) {
         l.c_served_at = l.now;
     }
     if due {
-        l.granted = kinds::within_quota(l, 4 * MS);
+        l.granted = lengths::within_quota(l, 4 * MS);
     }
 }
 

@@ -3,7 +3,6 @@
 //! the CPU goes on if it comes before all of them.
 
 use crate::accounts::may_serve_outside;
-use crate::kinds::{self, fair_waiting};
 use crate::lengths::{self, debt, due_interval};
 use crate::look::Look;
 use crate::policy::*;
@@ -11,6 +10,7 @@ use crate::queues::{own, Queue, Queues, FAIR as FAIR_QUEUE, FILTER as FILTER_QUE
 use crate::queues::{PROMPT as PROMPT_QUEUE, RANKED as RANKED_QUEUE, SYSTEM as SYSTEM_QUEUE};
 use crate::ranks;
 use crate::ticks::{debts_are_known, loader_is_late};
+use crate::turns::{self, fair_waiting};
 use crate::watch::Call;
 use sfs_kernel_model::state::{with, TaskId};
 
@@ -40,7 +40,9 @@ struct Dispatch<'a> {
 
 /// Checks the choice.
 pub fn check(call: &Call) {
-    let Some(queues) = &call.was.queues else { return };
+    let Some(queues) = &call.was.queues else {
+        return;
+    };
     let mut e = Expected::new(call.was.look, call.was.stats);
     let wants_more = call.task.is_some();
     let has_context = e.l.has_context != 0;
@@ -82,11 +84,13 @@ impl Dispatch<'_> {
         }
         let turn = self.l.turn;
         let is_short = matches!(turn, SYSTEM | PROMPT);
-        if self.may_keep && is_short && self.l.yielded == 0 && kinds::next_turn(&self.l) == turn {
+        if self.may_keep && is_short && self.l.yielded == 0 && turns::next_turn(&self.l) == turn {
             return Choice::Keeps(turn);
         }
         let own_queues = [FILTER_QUEUE, FAIR_QUEUE, OUTSIDE, RANKED_QUEUE];
-        let own_waits = own_queues.iter().any(|&queue| self.queues.has(self.own(queue)));
+        let own_waits = own_queues
+            .iter()
+            .any(|&queue| self.queues.has(self.own(queue)));
         let fair_waits = fair_waiting(&self.l) > 0 || own_waits;
         let ranked_waits = self.l.policy == POLICY_LEARNED && self.l.waits_ranked > 0;
         if !fair_waits && self.l.waits_filter <= 0 && !ranked_waits {
@@ -131,7 +135,7 @@ impl Dispatch<'_> {
         if self.may_keep && in_filter && (l.yielded == 0 || !filter_waits) {
             return Some(Choice::Keeps(FILTER));
         }
-        let may_rank = self.may_keep && kinds::has_rank(l) && l.yielded == 0 && debt(l) == 0;
+        let may_rank = self.may_keep && turns::has_rank(l) && l.yielded == 0 && debt(l) == 0;
         if may_rank && !filter_waits {
             ranks::update(&mut self.l);
             let first = self.earliest(&[RANKED_QUEUE, self.own(RANKED_QUEUE)]);
@@ -158,7 +162,10 @@ impl Dispatch<'_> {
 
     /// Whoever has waited longest: the first of the shared queue, or a pinned task.
     fn filter(&self) -> Option<TaskId> {
-        let (shared, pinned) = (self.queues.get(FILTER_QUEUE), self.queues.get(self.own(FILTER_QUEUE)));
+        let (shared, pinned) = (
+            self.queues.get(FILTER_QUEUE),
+            self.queues.get(self.own(FILTER_QUEUE)),
+        );
         let is_first = match (shared, pinned) {
             (Some(shared), Some(pinned)) => pinned.queued_at as u64 <= shared.queued_at as u64,
             (None, Some(_)) => true,
@@ -188,7 +195,11 @@ impl Dispatch<'_> {
 
     fn next_place(&self) -> i64 {
         let place = lengths::fair_vtime(&self.l, fair_waiting(&self.l));
-        let line = if self.l.has_share != 0 { lengths::line(&self.l) } else { 0 };
+        let line = if self.l.has_share != 0 {
+            lengths::line(&self.l)
+        } else {
+            0
+        };
         match line != 0 && before(place, line) {
             true => line,
             false => place,
@@ -203,7 +214,7 @@ impl Dispatch<'_> {
         if self.l.has_context == 0 {
             return Choice::Keeps(FAIR);
         }
-        match kinds::next_turn(&self.l) {
+        match turns::next_turn(&self.l) {
             SYSTEM => Choice::Keeps(FAIR),
             turn => Choice::Keeps(turn),
         }
@@ -225,7 +236,8 @@ impl Dispatch<'_> {
     /// The queue of FAIR whose head has waited longest, if that is too long.
     fn due_queue(&self) -> Option<u64> {
         let all = [FAIR_QUEUE, self.own(FAIR_QUEUE), OUTSIDE, self.own(OUTSIDE)];
-        let own_waiting = [all[1], all[3]].map(|queue| self.queues.get(queue).map_or(0, |q| q.length));
+        let own_waiting =
+            [all[1], all[3]].map(|queue| self.queues.get(queue).map_or(0, |q| q.length));
         let waiting = fair_waiting(&self.l) + own_waiting.iter().sum::<i64>();
         let interval = due_interval(&self.l, waiting);
         if waiting == 0 || since(self.l.now, self.l.c_served_at) < interval {
@@ -241,12 +253,20 @@ impl Dispatch<'_> {
                 longest = Some((wait(queue), queue.id));
             }
         }
-        longest.filter(|(most, _)| *most >= interval).map(|(_, id)| id)
+        longest
+            .filter(|(most, _)| *most >= interval)
+            .map(|(_, id)| id)
     }
 
     /// A task of this queue of FAIR, or of another one.
     fn from(&self, queue: u64) -> Option<TaskId> {
-        let others = [queue, self.own(OUTSIDE), self.own(FAIR_QUEUE), OUTSIDE, FAIR_QUEUE];
+        let others = [
+            queue,
+            self.own(OUTSIDE),
+            self.own(FAIR_QUEUE),
+            OUTSIDE,
+            FAIR_QUEUE,
+        ];
         others.iter().find_map(|&queue| self.first(queue))
     }
 
@@ -263,7 +283,9 @@ impl Dispatch<'_> {
             _ => Choice::Nothing,
         };
         if found != expected {
-            call.finding(&format!("the CPU gets {found:?}, and should get {expected:?}"));
+            call.finding(&format!(
+                "the CPU gets {found:?}, and should get {expected:?}"
+            ));
             return;
         }
         if let Choice::Keeps(turn) = expected {
@@ -286,13 +308,21 @@ impl Dispatch<'_> {
         (l.s_runnable, l.s_line, l.active) = (is.s_runnable, is.s_line, is.active);
         let length = match is.c_turn_due != 0 {
             true => lengths::within_quota(&l, 4 * MS),
-            false => kinds::length(&l, turn, fair_waiting(&l)),
+            false => turns::length(&l, turn, fair_waiting(&l)),
         };
         call.equal("length of the next turn", is.granted, length);
         call.equal("yielded", is.yielded, 0);
         call.equal("outranked", is.outranked, 0);
         call.equal("may be held", is.may_be_held, 0);
-        call.equal("FILTER may preempt it", is.c_fair, i64::from(turn == FAIR && is.c_turn_due == 0));
-        call.equal("short turn", is.c_short, i64::from(matches!(turn, SYSTEM | PROMPT)));
+        call.equal(
+            "FILTER may preempt it",
+            is.c_fair,
+            i64::from(turn == FAIR && is.c_turn_due == 0),
+        );
+        call.equal(
+            "short turn",
+            is.c_short,
+            i64::from(matches!(turn, SYSTEM | PROMPT)),
+        );
     }
 }

@@ -49,7 +49,9 @@ pub fn check(read: &[Completion]) -> Option<String> {
         for record in read {
             let expected = all.pop_front();
             if expected != Some(*record) {
-                return Some(format!("the loader reads {record:?}, and should {expected:?}"));
+                return Some(format!(
+                    "the loader reads {record:?}, and should {expected:?}"
+                ));
             }
         }
         None

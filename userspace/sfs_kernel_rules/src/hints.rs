@@ -38,13 +38,19 @@ fn see(pid: i32) -> Option<(TaskId, Look)> {
 /// Looks at the tasks before the hints are applied; `None` where callbacks interleave.
 pub fn before(hints: &[Hint]) -> Option<Before> {
     let tasks = hints.iter().map(|&hint| (hint, see(hint.pid)));
-    (!race::is_on() && crate::look::agrees()).then(|| Before { tasks: tasks.collect() })
+    (!race::is_on() && crate::look::agrees()).then(|| Before {
+        tasks: tasks.collect(),
+    })
 }
 
 /// Compares what was done: hints applied, of processes that are gone, and of no function.
 pub fn after(before: &Before, (applied, dead, foreign): (u32, u32, u32)) {
     let mut expected = (0, 0, 0);
-    let units: Vec<i64> = before.tasks.iter().filter_map(|(_, of)| Some(of.as_ref()?.1.inv_is)).collect();
+    let units: Vec<i64> = before
+        .tasks
+        .iter()
+        .filter_map(|(_, of)| Some(of.as_ref()?.1.inv_is))
+        .collect();
     for (hint, of) in &before.tasks {
         let Some((task, was)) = of else {
             expected.1 += 1;
@@ -94,8 +100,21 @@ fn check(task: TaskId, hint: &Hint, was: &Look) {
     e.l.i_service = hint.service_ns as i64;
     let words = |l: &Look| {
         [
-            l.i_arrived, l.i_credit, l.i_used, l.i_ended, l.i_function, l.i_service, l.i_state,
-            l.i_open, l.i_kinds, l.i_seq, l.i_graced, l.i_quiet, l.i_burst, l.slept, l.woken_at,
+            l.i_arrived,
+            l.i_credit,
+            l.i_used,
+            l.i_ended,
+            l.i_function,
+            l.i_service,
+            l.i_state,
+            l.i_open,
+            l.i_kinds,
+            l.i_seq,
+            l.i_graced,
+            l.i_quiet,
+            l.i_burst,
+            l.slept,
+            l.woken_at,
         ]
     };
     if words(&is) != words(&e.l) {

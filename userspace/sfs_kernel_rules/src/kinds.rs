@@ -1,15 +1,15 @@
 //! enqueue(): which kind of turn a task gets, how long it is, in which queue it waits, and which CPU
 //! is told.
 
-use crate::accounts::{leave, leave_queue, Left, JUDGED, SHARES};
-use crate::lengths::{self, book, debt, fair_turn, fair_vtime, group_weight};
-pub use crate::lengths::within_quota;
-use crate::kicks;
+use crate::accounts::{leave, leave_queue, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
+use crate::kicks::{self, Kick};
+use crate::lengths::{self, book, fair_turn, group_weight, within_quota};
 use crate::look::{look, Look};
 use crate::policy::{self, *};
 use crate::queues::{self, own, LOCAL};
 use crate::ranks;
 use crate::ticks::{outside_is_due, short_waits};
+use crate::turns::{credit_left, fair_waiting, length, next_turn, prompt_turn, waits_long};
 use crate::watch::Call;
 use sfs_kernel_model::groups::ROOT;
 use sfs_kernel_model::program::current;
@@ -21,73 +21,12 @@ const REENQ: u64 = 1 << 40;
 const LAST: u64 = 1 << 41;
 /// Of the insertion: the queue is ordered by virtual time.
 const BY_VTIME: u64 = 1 << 57;
-/// Flags of kicks.
-const KICK_IDLE: u64 = 1;
-const KICK_PREEMPT: u64 = 2;
 /// SCX_WAKE_SYNC.
 const SYNC: u64 = 16;
 /// Queues of tasks that wait for quota.
 const PARKED: u64 = 1 << 60;
 /// Work that has claimed a CPU goes so far ahead.
 const CLAIMS: i64 = 1 << 50;
-
-/// The kind of turn that a task gets if it is queued now.
-pub fn next_turn(l: &Look) -> i64 {
-    if is_system(l) {
-        return if l.turn_used < 4 * MS { SYSTEM } else { FAIR };
-    }
-    if debt(l) > 0 {
-        return FAIR;
-    }
-    if l.turn_used < l.prompt {
-        return PROMPT;
-    }
-    if has_rank(l) {
-        return RANKED;
-    }
-    let in_filter = l.policy != POLICY_FAIR && has_credit(l) && l.mode == 0;
-    if in_filter {
-        FILTER
-    } else {
-        FAIR
-    }
-}
-
-/// Functions with an invocation are ranked, if ranks are in force.
-pub fn has_rank(l: &Look) -> bool {
-    is_ranked(l) && l.has_inv != 0 && l.i_state != NONE && is_function(l)
-}
-
-/// The rest of the credit; never 0.
-pub fn credit_left(l: &Look) -> i64 {
-    (l.i_credit - l.i_used).max(1)
-}
-
-/// The length of a prompt turn.
-pub fn prompt_turn(l: &Look) -> i64 {
-    within_quota(l, since(l.prompt, l.turn_used).min(4 * MS))
-}
-
-/// The length of a turn of this kind, while `waiting` tasks wait in FAIR.
-pub fn length(l: &Look, turn: i64, waiting: i64) -> i64 {
-    match turn {
-        SYSTEM => 4 * MS,
-        PROMPT => prompt_turn(l),
-        RANKED => within_quota(l, l.slice),
-        FILTER if l.has_inv != 0 => within_quota(l, credit_left(l)),
-        _ => fair_turn(l, waiting),
-    }
-}
-
-/// Tasks that wait in FAIR, without pinned ones.
-pub fn fair_waiting(l: &Look) -> i64 {
-    l.waits_fair.max(0) + l.waits_outside.max(0)
-}
-
-/// A task waits for 5 s and has not had a ms.
-pub fn waits_long(l: &Look) -> bool {
-    l.starved_since != 0 && since(l.now, l.starved_since) > 5_000 * MS
-}
 
 /// The group that counts a task, and its weight there.
 pub fn counted_in(task: Option<TaskId>, weight: i64) -> i64 {
@@ -102,42 +41,14 @@ pub fn counted_in(task: Option<TaskId>, weight: i64) -> i64 {
 /// The waker is about to sleep, and leaves the task its CPU: not a function, nor the system.
 pub fn is_handed_over(call: &Call) -> bool {
     let here = with(|s| s.here);
-    let may = call.task.is_some_and(|task| with(|s| s.may_run(task, here)));
+    let may = call
+        .task
+        .is_some_and(|task| with(|s| s.may_run(task, here)));
     if call.was.number & SYNC == 0 || !may {
         return false;
     }
     let waker = look(with(|s| current(s, here)), here);
     waker.has_context != 0 && !is_system(&waker) && !is_function(&waker)
-}
-
-/// A wait in FILTER that is too long is reported, once in a second.
-pub fn report_overload(e: &mut Expected, wait: i64) {
-    let l = &mut e.l;
-    if l.mode != 0 || (wait as u64) < overload_wait(l) {
-        return;
-    }
-    if l.overload_since != 0 && since(l.now, l.overload_told) < 1_000 * MS {
-        return;
-    }
-    l.overload_told = l.now;
-    if l.overload_since == 0 {
-        l.overload_since = l.now;
-    }
-}
-
-/// The wait that means overload: as the loader says, 10 s at most.
-pub fn overload_wait(l: &Look) -> u64 {
-    let guard = 10_000 * MS as u64;
-    match l.overload_enabled {
-        0 => guard,
-        _ => guard.min(l.overload_at as u64),
-    }
-}
-
-/// The delay that a new invocation would see in FILTER.
-pub fn expected_delay(l: &Look) -> i64 {
-    let work = if l.credit_avg != 0 { l.credit_avg } else { l.slice_ns };
-    (l.demand - l.cpus).max(0) * work / l.cpus.max(1)
 }
 
 /// What enqueue() is to do.
@@ -148,24 +59,6 @@ struct Plan {
     flags: u64,
     /// Whom it wakes up: an idle CPU, or a busy one.
     kick: Kick,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Kick {
-    #[default]
-    Nobody,
-    /// An idle CPU that may run the task, or none if there is none.
-    Idle,
-    /// An idle CPU, or one that runs FAIR work that may be preempted.
-    IdleOrFair,
-    /// An idle CPU, or the CPU that was claimed by rank.
-    Claimed(CpuId, bool),
-    /// A CPU for a short turn.
-    Short,
-    /// The only CPU, if it idles.
-    IdlePinned,
-    /// An idle CPU, or its own one if that may serve outside work.
-    IdleOrOwn,
 }
 
 /// What enqueue() leaves in words; `check` has where it puts the task.
@@ -188,7 +81,7 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         "c_own",
     ]);
     match call.is.tenant == call.was.look.tenant {
-        true => left,
+        true => left.and(&SHARE_OF_JUDGED),
         false => left.and(&SHARES).and(&JUDGED),
     }
 }
@@ -208,7 +101,10 @@ pub fn check(call: &Call) {
     };
     let is_short = matches!(call.is.turn, SYSTEM | PROMPT);
     if queue != plan.queue {
-        call.finding(&format!("it waits in {queue:#x}, and should in {:#x}", plan.queue));
+        call.finding(&format!(
+            "it waits in {queue:#x}, and should in {:#x}",
+            plan.queue
+        ));
     }
     let (given, mask) = (call.was.number, HEAD | BY_VTIME);
     if (flags & mask) != (plan.flags | given) & mask && !(is_short && queue == LOCAL) {
@@ -217,83 +113,8 @@ pub fn check(call: &Call) {
             plan.flags | given
         ));
     }
-    check_kicks(call, &plan, task);
-}
-
-fn check_kicks(call: &Call, plan: &Plan, task: TaskId) {
-    let mut kicks = call.kicks.as_slice();
-    if call.was.number & LAST != 0 && plan.queue & PARKED != PARKED {
-        if kicks.last() != Some(&(call.cpu, 0)) {
-            return call.finding("its CPU, which is about to idle, is not told to look again");
-        }
-        kicks = &kicks[..kicks.len() - 1];
-    }
-    let has_idle = match call.answers.pinned {
-        -1 => call.was.answers.elsewhere != 0,
-        cpu => with(|s| {
-            let c = &s.cpus[cpu as usize];
-            c.current.is_none() && c.higher.runs.is_none()
-        }),
-    };
-    let is_pinned = call.answers.pinned >= 0;
-    let may = |cpu: CpuId| with(|s| s.may_run(task, cpu));
-    match plan.kick {
-        Kick::Short => kicks::check(call, task, kicks),
-        Kick::IdlePinned => {
-            let only = call.answers.pinned as CpuId;
-            if kicks != [(only, KICK_IDLE)] {
-                call.finding(&format!("its only CPU is to look, and kicks are {kicks:x?}"));
-            }
-        }
-        Kick::IdleOrOwn => check_own(call, kicks, has_idle),
-        Kick::Nobody if kicks.is_empty() => {}
-        Kick::Nobody => call.finding(&format!("CPUs are kicked for nothing: {kicks:?}")),
-        Kick::Claimed(cpu, _) => {
-            if kicks != [(cpu, KICK_PREEMPT)] {
-                call.finding(&format!("kicks are {kicks:x?}, and CPU {cpu} was claimed"));
-            }
-        }
-        Kick::Idle | Kick::IdleOrFair => {
-            let wants_fair = plan.kick == Kick::IdleOrFair;
-            let is_fair = |cpu: CpuId| call.was.cpus[cpu].is_fair != 0 && may(cpu);
-            let has_fair = (0..call.was.cpus.len()).any(is_fair);
-            let fits = match kicks {
-                [] => (!has_idle || is_pinned) && !(wants_fair && has_fair && !has_idle),
-                &[(cpu, KICK_IDLE)] => has_idle && may(cpu),
-                &[(cpu, KICK_PREEMPT)] => wants_fair && !(has_idle && !is_pinned) && is_fair(cpu),
-                _ => false,
-            };
-            if !fits {
-                call.finding(&format!(
-                    "kicks are {kicks:x?}; idle: {has_idle}, FAIR work that may be preempted: \
-                     {has_fair}"
-                ));
-            }
-        }
-    }
-}
-
-/// Outside work that wakes up without a prompt turn preempts its own CPU, if that may serve such work.
-fn check_own(call: &Call, kicks: &[(CpuId, u64)], has_idle: bool) {
-    let was = &call.was.look;
-    if has_idle {
-        let fits = matches!(kicks, [] | [(_, KICK_IDLE)]);
-        if !fits {
-            call.finding(&format!("an idle CPU is to be told, and kicks are {kicks:x?}"));
-        }
-        return;
-    }
-    let mut l = *was;
-    l.now = call.is.now;
-    let preempts = !is_function(&l)
-        && l.handed_over == 0
-        && l.c_turn_due == 0
-        && l.c_short == 0
-        && crate::accounts::may_serve_outside(&mut l);
-    let expected: &[(CpuId, u64)] = if preempts { &[(call.cpu, KICK_PREEMPT)] } else { &[] };
-    if kicks != expected {
-        call.finding(&format!("outside work has told {kicks:x?}, and should have {expected:x?}"));
-    }
+    let parked = plan.queue & PARKED == PARKED;
+    kicks::check_all(call, plan.kick, parked, task);
 }
 
 fn plan(call: &Call, e: &mut Expected) -> Plan {
@@ -313,7 +134,10 @@ fn plan(call: &Call, e: &mut Expected) -> Plan {
         e.l.queued_at = e.l.now;
         take_turn(call, e, turn);
         e.l.waits_since = 0;
-        Plan { queue: LOCAL, ..Plan::default() }
+        Plan {
+            queue: LOCAL,
+            ..Plan::default()
+        }
     } else if is_interrupted(call, e, turn, flags) && resumes(call, e, pinned) {
         e.l.queued_at = 0;
         take_turn(call, e, turn);
@@ -357,7 +181,11 @@ fn wait_for_quota(e: &mut Expected, group: i64) -> Plan {
 fn gets_idle_cpu(call: &Call) -> bool {
     let (l, cpu) = (&call.was.look, call.cpu);
     let is_free = with(|s| s.cpus[cpu].local.is_empty());
-    l.chose_idle != 0 && l.c_runs == 0 && l.c_dispatching == 0 && is_free && call.was.answers.is_taken == 0
+    l.chose_idle != 0
+        && l.c_runs == 0
+        && l.c_dispatching == 0
+        && is_free
+        && call.was.answers.is_taken == 0
 }
 
 /// The task was preempted in the middle of its turn.
@@ -394,13 +222,26 @@ fn resume(e: &mut Expected, pinned: i64) -> Plan {
     let queue = match l.turn {
         SYSTEM => queues::SYSTEM,
         PROMPT => queues::PROMPT,
-        _ => return Plan { queue: LOCAL, ..Plan::default() },
+        _ => {
+            return Plan {
+                queue: LOCAL,
+                ..Plan::default()
+            }
+        }
     };
     if pinned < 0 || l.c_first != 0 {
         waits_in(l, queue);
-        return Plan { queue, flags: HEAD, kick: Kick::Idle };
+        return Plan {
+            queue,
+            flags: HEAD,
+            kick: Kick::Idle,
+        };
     }
-    Plan { queue: LOCAL, flags: HEAD, kick: Kick::Nobody }
+    Plan {
+        queue: LOCAL,
+        flags: HEAD,
+        kick: Kick::Nobody,
+    }
 }
 
 fn waits_in(l: &mut Look, queue: u64) {
@@ -455,12 +296,20 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
             (l.turn, l.queued_at) = (PROMPT, 0);
             fair_leave(l);
             let is_free = l.c_short == 0 && l.c_first == 0 && !short_waits(pinned.max(0) as CpuId);
-            short_turn(call, l, queues::PROMPT, pinned, is_free && l.c_dispatching == 0)
+            short_turn(
+                call,
+                l,
+                queues::PROMPT,
+                pinned,
+                is_free && l.c_dispatching == 0,
+            )
         }
         RANKED => ranked(call, l, pinned),
         FILTER => {
             let queue = match pinned {
-                -1 if l.nr_shards > 1 => with(|s| s.tasks[call.task.unwrap_or(0)].direct).map_or(0, |d| d.0),
+                -1 if l.nr_shards > 1 => {
+                    with(|s| s.tasks[call.task.unwrap_or(0)].direct).map_or(0, |d| d.0)
+                }
                 -1 => queues::FILTER,
                 cpu => own(queues::FILTER, cpu),
             };
@@ -469,7 +318,11 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
             let displaced = flags & REENQ != 0 && l.stopped_on >= 0;
             let is_first = is_interrupted || displaced || waits_long(l);
             waits_in(l, queue);
-            Plan { queue, flags: if is_first { HEAD } else { 0 }, kick: Kick::IdleOrFair }
+            Plan {
+                queue,
+                flags: if is_first { HEAD } else { 0 },
+                kick: Kick::IdleOrFair,
+            }
         }
         _ => fair(call, l, pinned),
     };
@@ -492,16 +345,36 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
 fn short_turn(call: &Call, l: &mut Look, queue: u64, pinned: i64, is_free: bool) -> Plan {
     let _ = call;
     if pinned >= 0 && is_free {
-        return Plan { queue: LOCAL, flags: 0, kick: Kick::Nobody };
+        return Plan {
+            queue: LOCAL,
+            flags: 0,
+            kick: Kick::Nobody,
+        };
     }
     waits_in(l, queue);
-    let kick = if pinned >= 0 { Kick::IdlePinned } else { Kick::Short };
-    Plan { queue, flags: 0, kick }
+    let kick = if pinned >= 0 {
+        Kick::IdlePinned
+    } else {
+        Kick::Short
+    };
+    Plan {
+        queue,
+        flags: 0,
+        kick,
+    }
 }
 
 fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
-    let shared = if is_function(l) { queues::FAIR } else { queues::OUTSIDE };
-    let queue = if pinned < 0 { shared } else { own(shared, pinned) };
+    let shared = if is_function(l) {
+        queues::FAIR
+    } else {
+        queues::OUTSIDE
+    };
+    let queue = if pinned < 0 {
+        shared
+    } else {
+        own(shared, pinned)
+    };
     let waiting = fair_waiting(l);
     (l.turn, l.queued_at) = (FAIR, l.now);
     l.granted = fair_turn(l, waiting);
@@ -509,18 +382,30 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     let weight = group_weight(l, l.active);
     book(l, weight, l.granted, waiting);
     waits_in(l, queue);
-    Plan { queue, flags: BY_VTIME, kick: Kick::Idle }
+    Plan {
+        queue,
+        flags: BY_VTIME,
+        kick: Kick::Idle,
+    }
 }
 
 /// By deadline. A task that arrives may preempt FAIR work, or the worst rank if that is worse than
 /// its own and not overdue.
 fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
-    let queue = if pinned < 0 { queues::RANKED } else { own(queues::RANKED, pinned) };
+    let queue = if pinned < 0 {
+        queues::RANKED
+    } else {
+        own(queues::RANKED, pinned)
+    };
     ranks::update(l);
     l.granted = within_quota(l, l.slice);
     (l.turn, l.queued_at) = (RANKED, l.now);
     let arrives = call.was.number & policy::WAKEUP != 0 || l.stopped_on < 0;
-    let claimed = if arrives { claim(call, l, pinned) } else { None };
+    let claimed = if arrives {
+        claim(call, l, pinned)
+    } else {
+        None
+    };
     let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
     if claimed.is_some() || displaced {
         l.queue_key = l.queue_key.wrapping_sub(CLAIMS);
@@ -541,9 +426,18 @@ fn claim(call: &Call, l: &Look, pinned: i64) -> Option<(CpuId, bool)> {
         -1 => with(|s| s.may_run(task, cpu)),
         only => only == cpu as i64,
     };
-    let cpus = || call.was.cpus.iter().enumerate().filter(|(cpu, _)| may(*cpu));
+    let cpus = || {
+        call.was
+            .cpus
+            .iter()
+            .enumerate()
+            .filter(|(cpu, _)| may(*cpu))
+    };
     let kicked = call.kicks.first().map(|kick| kick.0);
-    let fair: Vec<CpuId> = cpus().filter(|(_, of)| of.is_fair != 0).map(|(cpu, _)| cpu).collect();
+    let fair: Vec<CpuId> = cpus()
+        .filter(|(_, of)| of.is_fair != 0)
+        .map(|(cpu, _)| cpu)
+        .collect();
     if !fair.is_empty() {
         // Any of them.
         let chosen = kicked.filter(|cpu| fair.contains(cpu));
@@ -552,12 +446,10 @@ fn claim(call: &Call, l: &Look, pinned: i64) -> Option<(CpuId, bool)> {
     let worse = |of: &crate::look::OfCpu| {
         of.rank != NO_RANK && of.rank > l.rank && before(l.sharing_clock, of.deadline)
     };
-    let worst = cpus().filter(|(_, of)| worse(of)).map(|(_, of)| of.rank).max()?;
+    let worst = cpus()
+        .filter(|(_, of)| worse(of))
+        .map(|(_, of)| of.rank)
+        .max()?;
     let first = cpus().find(|(_, of)| worse(of) && of.rank == worst);
     first.map(|(cpu, _)| (cpu, false))
-}
-
-/// The words of FAIR that answers have.
-pub fn place_in_fair(l: &Look) -> i64 {
-    fair_vtime(l, fair_waiting(l))
 }

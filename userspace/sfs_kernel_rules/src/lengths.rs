@@ -86,7 +86,11 @@ pub fn ahead(l: &Look, waiting: i64) -> i64 {
 
 /// The task's place in FAIR.
 pub fn fair_vtime(l: &Look, waiting: i64) -> i64 {
-    let own = if l.has_key != 0 { l.fair_vtime } else { l.vtime };
+    let own = if l.has_key != 0 {
+        l.fair_vtime
+    } else {
+        l.vtime
+    };
     let (earliest, latest) = (
         l.fair_now.wrapping_sub(saved_up(l)),
         l.fair_now.wrapping_add(ahead(l, waiting)),

@@ -22,4 +22,7 @@ mod ranks;
 mod shares;
 mod stats;
 mod ticks;
+pub mod timers;
+mod turns;
+pub mod waiting;
 pub mod watch;

@@ -30,12 +30,20 @@ const GROUPS: [(&str, &str); 12] = [
 /// Checks them once.
 pub fn check() {
     let finding = |what: String| with(|s| s.finding(what));
-    let edges = (0..90).map(bucket_start).chain((14..40).map(|bit| 1 << bit));
-    for ns in edges.flat_map(|at| [at - 1, at, at + 1]).filter(|&ns| ns >= 0) {
+    let edges = (0..90)
+        .map(bucket_start)
+        .chain((14..40).map(|bit| 1 << bit));
+    for ns in edges
+        .flat_map(|at| [at - 1, at, at + 1])
+        .filter(|&ns| ns >= 0)
+    {
         // SAFETY: takes plain values.
         let is = i64::from(unsafe { model_bucket_of(ns as u64) });
         if is != bucket_of(ns) {
-            finding(format!("{ns} ns are in bucket {is}, and should be in {}", bucket_of(ns)));
+            finding(format!(
+                "{ns} ns are in bucket {is}, and should be in {}",
+                bucket_of(ns)
+            ));
         }
     }
     for bucket in 0..90 {

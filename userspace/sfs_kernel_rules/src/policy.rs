@@ -1,10 +1,10 @@
 //! The rules of the policy: how what is kept of a task changes by what happens to it. They are
 //! those of ARCHITECTURE.md and docs/policy.md, stated on a copy of what was kept before.
 
-use crate::{ends, lengths};
 use crate::look::Look;
 use crate::shares;
 use crate::stats::{counter, Stats};
+use crate::{ends, lengths};
 use sfs_kernel_model::loader_ffi::Completion;
 
 pub const MS: i64 = 1_000_000;
@@ -91,8 +91,14 @@ pub fn is_ranked(l: &Look) -> bool {
 
 /// Virtual time for CPU time, by weight.
 pub fn weighted(l: &Look, ns: i64) -> i64 {
-    let weight = if l.fair_weight == 0 { WEIGHT } else { l.fair_weight };
-    (ns as u64).wrapping_mul(WEIGHT as u64).wrapping_div(weight as u64) as i64
+    let weight = if l.fair_weight == 0 {
+        WEIGHT
+    } else {
+        l.fair_weight
+    };
+    (ns as u64)
+        .wrapping_mul(WEIGHT as u64)
+        .wrapping_div(weight as u64) as i64
 }
 
 /// The time from one moment to a later one; 0 if it is not later.

@@ -1,7 +1,7 @@
 //! Ranks, deadlines and keys (docs/policy.md).
 
-use crate::look::Look;
 use crate::lengths::round_share;
+use crate::look::Look;
 use crate::policy::*;
 use sfs_kernel_model::loader_ffi::maps;
 use sfs_kernel_model::state::with;
@@ -57,8 +57,14 @@ fn table_of(l: &Look) -> Option<Table> {
         let functions = &s.maps[&(maps.function_tables as usize)];
         // SAFETY: the keys are those of the maps; values are a number, and a table.
         unsafe {
-            let known = functions.lookup((&raw const function).cast(), 0).cast::<u32>();
-            let table = if known.is_null() { l.default_table as u32 } else { *known };
+            let known = functions
+                .lookup((&raw const function).cast(), 0)
+                .cast::<u32>();
+            let table = if known.is_null() {
+                l.default_table as u32
+            } else {
+                *known
+            };
             let place = s.maps[&(maps.rank_tables as usize)].lookup((&raw const table).cast(), 0);
             if place.is_null() {
                 return None;
@@ -99,7 +105,14 @@ pub fn update(l: &mut Look) {
     let has_had_longest = l.ranked_used + MS >= longest_slice(l);
     look_up(l);
     l.slice_end = l.i_used + l.slice;
-    let (clock, from) = (l.sharing_clock, if l.i_open != 0 { l.i_born } else { l.sharing_clock });
+    let (clock, from) = (
+        l.sharing_clock,
+        if l.i_open != 0 {
+            l.i_born
+        } else {
+            l.sharing_clock
+        },
+    );
     l.deadline = from.wrapping_add(AGEING * bucket_start(l.rank) / 10);
     if has_had_longest {
         l.ranked_used = 0;

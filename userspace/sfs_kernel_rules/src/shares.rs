@@ -38,10 +38,12 @@ pub fn fill(l: &mut Look, weight: i64, runnable: i64) {
     }
     let waited = since(l.now, l.s_filled_at);
     (l.s_clock, l.s_filled_at) = (l.shares_clock, l.now);
-    let mut due = ((passed.min(MOST_DUE) as u64).wrapping_mul(weight as u64) / WEIGHT as u64) as i64;
+    let mut due =
+        ((passed.min(MOST_DUE) as u64).wrapping_mul(weight as u64) / WEIGHT as u64) as i64;
     let mut total = l.shares_weight.max(0);
     if runnable > 0 {
-        let usable = (l.s_usable.saturating_add(runnable.saturating_mul(waited))).min(runnable * SAVED);
+        let usable =
+            (l.s_usable.saturating_add(runnable.saturating_mul(waited))).min(runnable * SAVED);
         if due > usable {
             let others = l.shares_weight - weight;
             if others > 0 {

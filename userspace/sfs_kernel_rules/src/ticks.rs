@@ -1,12 +1,12 @@
 //! tick(): which turns end before their slice does; and running(): which end as they begin.
 
-use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES};
-use crate::kinds::prompt_turn;
+use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
 use crate::lengths::{debt, due_interval};
 use crate::look::Look;
 use crate::policy::*;
 use crate::queues::{self, first_for, head, own};
 use crate::ranks;
+use crate::turns::{self, prompt_turn};
 use crate::watch::Call;
 use sfs_kernel_model::state::{with, CpuId};
 
@@ -129,7 +129,8 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     let is_parked = l.may_be_held != 0 && call.answers.out_of_quota != 0;
     if is_over(call, l) || is_parked {
         l.granted = 0;
-    } else if l.turn == PROMPT && l.turn_used < l.prompt && l.c_first == 0 && !short_waits(call.cpu) {
+    } else if l.turn == PROMPT && l.turn_used < l.prompt && l.c_first == 0 && !short_waits(call.cpu)
+    {
         l.granted = prompt_turn(l);
     }
     if l.turn == RANKED && l.has_inv != 0 {
@@ -137,9 +138,15 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
     }
     let mut left = vec![
-        "overload_since", "overload_told", "recovery_told", "has_exit", "stats", "cgroup",
-        "l_used", "j_tokens",
+        "overload_since",
+        "overload_told",
+        "recovery_told",
+        "has_exit",
+        "stats",
+        "cgroup",
+        "l_used",
     ];
+    left.extend(SHARE_OF_JUDGED);
     if call.is.tenant != tenant {
         left.extend(SHARES);
         left.extend(JUDGED);
@@ -151,12 +158,14 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
 pub fn check(call: &Call) {
     let l = &call.is;
     let heads = [own(queues::FILTER, l.cpu), queues::FILTER];
-    let limit = crate::kinds::overload_wait(l);
+    let limit = turns::overload_wait(l);
     let longest = heads.iter().map(|&queue| {
-        with(|s| head(s, queue).map_or(0, |task| match queues::queued_at(s, task) {
-            0 => 0,
-            at => since(l.now, at),
-        }))
+        with(|s| {
+            head(s, queue).map_or(0, |task| match queues::queued_at(s, task) {
+                0 => 0,
+                at => since(l.now, at),
+            })
+        })
     });
     let is_long = longest.max().is_some_and(|wait| wait as u64 >= limit);
     if l.mode == 0 && l.nr_shards <= 1 {

@@ -1,9 +1,9 @@
 //! The watch: it looks at the machine before each callback of the kernel half and after it, and
 //! has the rules compare both.
 
+use crate::functions::{self, Function};
 use crate::look::{agrees, ask, look, look_at_cpus, Answers, Look, OfCpu};
 use crate::stats::{self, Stats};
-use crate::functions::{self, Function};
 use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues, ticks};
 use sfs_kernel_model::ffi::TaskStruct;
 use sfs_kernel_model::helpers::id;
@@ -161,14 +161,22 @@ unsafe extern "C" fn watched(callback: u32, task: *mut TaskStruct, number: u64, 
         p.is_null() || unsafe { sfs_kernel_model::ffi::model_pid(p) } < FIRST_PID
     };
     let known = (!is_idle(task)).then(|| id(task));
-    let task = if task.is_null() { with(|s| s.swapper) } else { task };
+    let task = if task.is_null() {
+        with(|s| s.swapper)
+    } else {
+        task
+    };
     if is_over {
         return over(callback, known, task, number);
     }
     let cpu = cpu_of(callback, known, number);
     use Callback::{Dispatch, Enqueue, SelectCpu, Stopping, Tick};
     let asks = matches!(callback, Dispatch | Enqueue | SelectCpu | Stopping | Tick);
-    let answers = if asks { ask(task, cpu) } else { Answers::default() };
+    let answers = if asks {
+        ask(task, cpu)
+    } else {
+        Answers::default()
+    };
     let cpus = match callback {
         Enqueue => look_at_cpus(with(|s| s.cpus.len())),
         _ => Vec::new(),
@@ -209,7 +217,10 @@ fn over(callback: Callback, known: Option<TaskId>, task: *mut TaskStruct, number
         };
         let mut kicks: Vec<_> = s.events.iter().filter_map(kick).collect();
         kicks.sort_unstable();
-        kicks.into_iter().map(|(_, cpu, flags)| (cpu, flags)).collect()
+        kicks
+            .into_iter()
+            .map(|(_, cpu, flags)| (cpu, flags))
+            .collect()
     });
     let call = Call {
         callback,

@@ -136,7 +136,7 @@ pub(crate) fn live(
     if let Some(drawn) = drawn.filter(|_| machine.replayer.is_none()) {
         sfs_fibers::install(drawn, races);
     }
-    if machine.replayer.is_none() && !settings.counts_lines {
+    if settings.watched && machine.replayer.is_none() && !settings.counts_lines {
         watch::begin();
     }
     machine.pass_time();

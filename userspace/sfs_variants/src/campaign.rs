@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,7 +28,7 @@ const FIRST: u64 = 20;
 /// Their length, ms.
 const FIRST_MS: u64 = 50;
 /// Runs at the end that are long enough for the longest permitted wait (11 s).
-const LAST: usize = 6;
+const LAST: usize = 2;
 /// Only seeds with fewer events in 500 ms run so long.
 const LAST_EVENTS: u64 = 4_000;
 /// CPU time that any run has, s.
@@ -42,7 +42,7 @@ pub enum Verdict {
     Uncompilable,
     /// It compiles to the same code.
     Same,
-    /// No run reaches its place. It was not run.
+    /// No run reaches its place, so none could differ.
     Unreached,
     /// A run found it out.
     Killed {
@@ -180,7 +180,55 @@ impl<'a> Campaign<'a> {
             progress(&format!("{count} of {} mutants", plan.mutants));
             tried.push(one);
         }
+        self.tell_unreached(&mut tried)?;
         Ok(tried)
+    }
+
+    /// Survivors at a line that no run reaches are told apart. What is reached takes long to
+    /// measure, so it is kept as well.
+    fn tell_unreached(&mut self, tried: &mut [Tried]) -> Result<()> {
+        let survives =
+            |one: &&mut Tried| matches!(one.result, Verdict::Survived { changed: 0, .. });
+        if !tried.iter_mut().any(|one| survives(&&mut *one)) {
+            return Ok(());
+        }
+        let Some(reached) = self.reached()? else {
+            return Ok(());
+        };
+        for one in tried.iter_mut().filter(survives) {
+            // Constants are in lines without code.
+            let lines = reached.get(&one.mutant.file);
+            if lines.is_some_and(|lines| lines.contains(&one.mutant.line)) {
+                one.result = Verdict::Unreached;
+            }
+        }
+        Ok(())
+    }
+
+    /// For each file the lines that no clean run reaches; `None` without LLVM's tools.
+    fn reached(&mut self) -> Result<Option<BTreeMap<String, BTreeSet<usize>>>> {
+        let path = self.results.join("unreached.json");
+        if let Ok(text) = fs::read_to_string(&path) {
+            return Ok(Some(serde_json::from_str(&text)?));
+        }
+        if self.trial.is_none() {
+            self.trial = Some(Trial::new(self.model, &self.files, self.seeds)?);
+        }
+        let trial = self.trial.as_ref().expect("it was made");
+        let Some(files) = trial.measure()? else {
+            return Ok(None);
+        };
+        let unreached = |lines: &BTreeMap<usize, u64>| {
+            let never = lines.iter().filter(|(_, times)| **times == 0);
+            never.map(|(line, _)| *line).collect()
+        };
+        let found = files
+            .iter()
+            .map(|(name, file)| (name.clone(), unreached(&file.lines)));
+        let found: BTreeMap<String, BTreeSet<usize>> = found.collect();
+        fs::write(&path, serde_json::to_string(&found)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Some(found))
     }
 
     fn result_of(&mut self, mutant: Mutant) -> Result<Tried> {
@@ -213,8 +261,6 @@ struct Trial<'a> {
     files: BTreeMap<String, String>,
     scratch: TempDir,
     clean: Vec<Clean>,
-    /// What the clean runs reach; `None` without LLVM's tools.
-    reached: Option<Files>,
 }
 
 impl<'a> Trial<'a> {
@@ -225,11 +271,9 @@ impl<'a> Trial<'a> {
             files: files.iter().cloned().collect(),
             scratch: model.scratch()?,
             clean: Vec::new(),
-            reached: None,
         };
         trial.copy()?;
         trial.run_clean(seeds)?;
-        trial.reached = trial.measure()?;
         Ok(trial)
     }
 
@@ -306,7 +350,7 @@ impl<'a> Trial<'a> {
         };
         let variant = coverage::compile(self.model)?;
         let runs: Vec<Run> = self.clean.iter().map(|clean| clean.run).collect();
-        coverage::reached(self.model, &tools, variant.path(), &runs).map(Some)
+        coverage::reached(self.model, &tools, variant.path(), &runs, true).map(Some)
     }
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict> {
@@ -322,19 +366,7 @@ impl<'a> Trial<'a> {
         if fs::read(library("mutant"))? == fs::read(library("clean"))? {
             return Ok(Verdict::Same);
         }
-        if !self.is_reached(mutant) {
-            return Ok(Verdict::Unreached);
-        }
         self.runs_of(&self.scratch.path().join("mutant"))
-    }
-
-    /// Some run reaches the mutant's line. Constants are in lines without code.
-    fn is_reached(&self, mutant: &Mutant) -> bool {
-        let file = |files: &Files| files.get(&mutant.file).map(|file| file.lines.get(&mutant.line).copied());
-        self.reached
-            .as_ref()
-            .and_then(file)
-            .is_none_or(|times| times != Some(0))
     }
 
     fn runs_of(&self, library: &Path) -> Result<Verdict> {

@@ -74,9 +74,7 @@ pub fn seeds(seeds: u64) -> Vec<Run> {
 /// The same, and each fiftieth seed again for long enough that the guard has to act (5 s).
 #[must_use]
 pub fn seeds_and_long(seeds: u64) -> Vec<Run> {
-    let long = (1..=seeds)
-        .step_by(50)
-        .map(|seed| Run::new(seed, LONG_MS));
+    let long = (1..=seeds).step_by(50).map(|seed| Run::new(seed, LONG_MS));
     self::seeds(seeds).into_iter().chain(long).collect()
 }
 

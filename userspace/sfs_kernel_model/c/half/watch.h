@@ -92,7 +92,9 @@ MODEL_BEGIN
 	W(s_runnable, s->runnable) W(s_line, s->line) W(s_used, s->used_ns) \
 	W(s_filter, s->filter_ns) W(s_denied, s->denied) \
 	W(j_tenant, judge) W(j_has, has_judge) W(j_window, j->window) W(j_arrivals, j->arrivals) \
-	W(j_granted, j->granted) W(j_tokens, j->tokens_ns) \
+	W(j_granted, j->granted) W(j_tokens, j->tokens_ns) W(j_clock, j->clock) \
+	W(j_filled_at, j->filled_at) W(j_usable, j->usable_ns) W(j_weight, j->weight) \
+	W(j_runnable, j->runnable) W(j_line, j->line) \
 	W(has_limit, has_limit) W(l_quota, l->quota_ns) W(l_used, l->used_ns) \
 	W(c_served_at, c->fair_served_at) W(c_asked_at, c->asked_at) \
 	W(c_looked_at, c->fair_looked_at) W(c_preempted_until, c->preempted_until) \
@@ -140,7 +142,7 @@ MODEL_BEGIN
 	W(attained, attained(inv)) W(longest_slice, longest_slice()) W(farthest_key, farthest_key()) \
 	W(waits_long, has_waited_long(t, clock_now())) W(stays, must_stay(p)) \
 	W(out_of_quota, out_of_quota(p, t)) W(weighted, weighted(t, MODEL_CPU_TIME)) \
-	W(ranked_over, ranked_slice_is_over(t, inv)) \
+	W(ranked_over, ranked_slice_is_over(t, given)) \
 	W(is_short, is_short_turn(t)) W(is_prompt, is_prompt(t)) W(has_rank, has_rank(p, t, given)) \
 	W(tenant_of, tenant_of(p, t)) W(identity, has_inv ? identify(p, t) : 0) \
 	W(fair_waiting, waiting) W(fair_waiting_own, fair_waiting_for(cpu)) \
@@ -152,7 +154,7 @@ MODEL_BEGIN
 /* clang-format on */
 
 /* The CPU time, ns, that questions are about. */
-#define MODEL_CPU_TIME 1234567ULL
+#define MODEL_CPU_TIME    1234567ULL
 
 #define WORD(name, value) (s64)(value),
 #define NAME(name, value) #name,
@@ -225,8 +227,8 @@ void model_look(struct task_struct *p, s32 cpu, bool answers, s64 *words)
 void model_look_at_cpu(s32 cpu, s64 *words)
 {
 	struct cpu_ctx *c = lookup_cpu_ctx(cpu);
-	const s64 all[] = { is_fair_cpu(cpu),  running[cpu].rank, running[cpu].deadline,
-			    c->is_short_turn,  c->turn_is_due,    c->preempted_until,
+	const s64 all[] = { is_fair_cpu(cpu), running[cpu].rank, running[cpu].deadline,
+			    c->is_short_turn, c->turn_is_due,    c->preempted_until,
 			    is_taken(cpu) };
 
 	__builtin_memcpy(words, all, sizeof(all));
@@ -246,6 +248,12 @@ u64 model_bucket_start(u32 bucket)
 u32 model_significant_bits(u64 n)
 {
 	return significant_bits(n);
+}
+
+/* Whether a timer of this map is the guard's. */
+bool model_is_guard(const void *map)
+{
+	return map == &guard_timers;
 }
 
 u64 model_mix_group_name(const char *name, u64 hash)
@@ -307,6 +315,7 @@ static void look_on(u32 callback, struct task_struct *p, u64 number, bool is_ove
 		return result; \
 	}
 
+/* clang-format off */
 s32 sfs_select_cpu(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 	WATCHED_RESULT(SELECT_CPU, p, wake_flags, s32, plain_select_cpu(p, prev_cpu, wake_flags))
 void sfs_runnable(struct task_struct *p, u64 flags)
@@ -333,16 +342,19 @@ void sfs_cpu_release(s32 cpu, struct scx_cpu_release_args *args)
 	WATCHED(RELEASE, NULL, cpu, plain_cpu_release(cpu, args))
 int on_exec(struct task_struct *p)
 	WATCHED_RESULT(EXEC, p, 0, int, plain_on_exec(p))
+/* clang-format on */
 
 #define CURRENT bpf_get_current_task_btf()
 
+	/* clang-format off */
 int enter_inet_accept(void)
 	WATCHED_RESULT(ENTER_ACCEPT, CURRENT, 0, int, plain_enter_inet_accept())
 int enter_unix_accept(void)
 	WATCHED_RESULT(ENTER_ACCEPT, CURRENT, 0, int, plain_enter_unix_accept())
+	/* clang-format on */
 
-/* What the traced function has returned. */
-static u64 returned_here(void)
+	/* What the traced function has returned. */
+	static u64 returned_here(void)
 {
 	u64 value = 0;
 
@@ -350,13 +362,15 @@ static u64 returned_here(void)
 	return value;
 }
 
+/* clang-format off */
 void leave_inet_accept(void)
 	WATCHED(LEAVE_ACCEPT, CURRENT, returned_here(), plain_leave_inet_accept())
 void leave_unix_accept(void)
 	WATCHED(LEAVE_ACCEPT, CURRENT, returned_here(), plain_leave_unix_accept())
+	/* clang-format on */
 
-/* The number of a receive: the bytes, and above them whether it counts by its port. */
-static u64 received(bool counts)
+	/* The number of a receive: the bytes, and above them whether it counts by its port. */
+	static u64 received(bool counts)
 {
 	return (u32)returned_here() | (u64)counts << 32;
 }
@@ -366,13 +380,15 @@ static bool is_of_port(const struct socket *sock)
 	return !receive_port || sock->sk->__sk_common.skc_dport == receive_port;
 }
 
+/* clang-format off */
 void leave_inet_recvmsg(struct socket *sock)
 	WATCHED(RECEIVE, CURRENT, received(is_of_port(sock)), plain_leave_inet_recvmsg(sock))
 void leave_inet6_recvmsg(struct socket *sock)
 	WATCHED(RECEIVE, CURRENT, received(is_of_port(sock)), plain_leave_inet6_recvmsg(sock))
 void leave_unix_stream_recvmsg(void)
 	WATCHED(RECEIVE, CURRENT, received(!receive_port), plain_leave_unix_stream_recvmsg())
+	/* clang-format on */
 
-MODEL_END
+	MODEL_END
 
 #endif /* __MODEL_WATCH_H */

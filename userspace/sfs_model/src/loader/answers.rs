@@ -97,7 +97,10 @@ pub fn take(s: &mut State, event: ffi::Event) {
         ffi::ARRIVALS => {
             let window = own(s).plan.window.get() as u64;
             if event.value % window != 0 {
-                s.finding(format!("{} arrivals are reported, in windows of {window}", event.value));
+                s.finding(format!(
+                    "{} arrivals are reported, in windows of {window}",
+                    event.value
+                ));
             }
             on_arrivals(s, event.value)
         }
