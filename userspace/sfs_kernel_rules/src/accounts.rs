@@ -360,11 +360,10 @@ fn receive(call: &Call, e: &mut Expected) -> Left {
 }
 
 fn init_task(call: &Call) {
-    let (is, fork) = (&call.is, call.was.number != 0 || call.was.look.fresh != 0);
+    let is = &call.is;
     if is.has_context == 0 {
         return;
     }
-    let _ = fork;
     call.equal("stopped_on", is.stopped_on, -1);
     call.equal("usual", is.usual, if is.forked != 0 { 4 * MS } else { 0 });
     call.equal("fresh", is.fresh, is.forked);

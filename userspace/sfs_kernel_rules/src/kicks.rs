@@ -75,10 +75,13 @@ pub fn check_all(call: &Call, kick: Kick, parked: bool, task: TaskId) {
             let wants_fair = kick == Kick::IdleOrFair;
             let is_fair = |cpu: CpuId| call.was.cpus[cpu].is_fair != 0 && may(cpu);
             let has_fair = (0..call.was.cpus.len()).any(is_fair);
+            // The idle CPU of a pinned task may have been told already.
+            let must_wake = has_idle && !is_pinned;
+            let must_preempt = wants_fair && has_fair && !has_idle;
             let fits = match kicks {
-                [] => (!has_idle || is_pinned) && !(wants_fair && has_fair && !has_idle),
+                [] => !must_wake && !must_preempt,
                 &[(cpu, IDLE)] => has_idle && may(cpu),
-                &[(cpu, PREEMPT)] => wants_fair && !(has_idle && !is_pinned) && is_fair(cpu),
+                &[(cpu, PREEMPT)] => wants_fair && !must_wake && is_fair(cpu),
                 _ => false,
             };
             if !fits {

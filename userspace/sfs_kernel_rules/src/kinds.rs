@@ -289,20 +289,14 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
     let mut plan = match turn {
         SYSTEM => {
             (l.turn, l.queued_at, l.granted) = (SYSTEM, 0, 4 * MS);
-            short_turn(call, l, queues::SYSTEM, pinned, l.c_dispatching == 0)
+            short_turn(l, queues::SYSTEM, pinned, l.c_dispatching == 0)
         }
         PROMPT => {
             l.granted = prompt_turn(l);
             (l.turn, l.queued_at) = (PROMPT, 0);
             fair_leave(l);
             let is_free = l.c_short == 0 && l.c_first == 0 && !short_waits(pinned.max(0) as CpuId);
-            short_turn(
-                call,
-                l,
-                queues::PROMPT,
-                pinned,
-                is_free && l.c_dispatching == 0,
-            )
+            short_turn(l, queues::PROMPT, pinned, is_free && l.c_dispatching == 0)
         }
         RANKED => ranked(call, l, pinned),
         FILTER => {
@@ -342,8 +336,7 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
 
 /// A short turn: at the front of its CPU if it is pinned and no other short turn is there, or where
 /// all CPUs look first.
-fn short_turn(call: &Call, l: &mut Look, queue: u64, pinned: i64, is_free: bool) -> Plan {
-    let _ = call;
+fn short_turn(l: &mut Look, queue: u64, pinned: i64, is_free: bool) -> Plan {
     if pinned >= 0 && is_free {
         return Plan {
             queue: LOCAL,

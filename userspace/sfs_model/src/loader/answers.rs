@@ -96,7 +96,7 @@ pub fn take(s: &mut State, event: ffi::Event) {
     match event.kind {
         ffi::ARRIVALS => {
             let window = own(s).plan.window.get() as u64;
-            if event.value % window != 0 {
+            if !event.value.is_multiple_of(window) {
                 s.finding(format!(
                     "{} arrivals are reported, in windows of {window}",
                     event.value
