@@ -23,10 +23,10 @@ use tempfile::TempDir;
 
 /// Mutants whose library is the same as the unchanged one are no mutants: clang has to see that.
 const FLAGS: [&str; 2] = ["-O2", "-g0"];
-/// Runs at the beginning, which most mutants do not survive.
-const FIRST: u64 = 20;
-/// Their length, ms.
+/// The length of the runs at the beginning, which most mutants do not survive, ms.
 const FIRST_MS: u64 = 50;
+/// A seed with so many events in one of them does not run for longer.
+const HEAVY_EVENTS: u64 = 1_500;
 /// Runs at the end that are long enough for the longest permitted wait (11 s).
 const LAST: usize = 2;
 /// Only seeds with fewer events in 500 ms run so long.
@@ -300,18 +300,21 @@ impl<'a> Trial<'a> {
         self.model
             .compile_all(&FLAGS, &self.scratch.path().join("clean"))?;
         ensure!(self.compile("clean")?, "the copy does not compile");
-        let first = (1..=seeds.min(FIRST)).map(|seed| Run::new(seed, FIRST_MS).plain());
-        let mut last = Vec::new();
-        for run in first.chain(runs::seeds(seeds).into_iter().map(Run::plain)) {
-            let events = self.add_clean(run)?;
-            if run.ms > FIRST_MS && events < LAST_EVENTS && last.len() < LAST {
-                last.push(Run {
-                    ms: runs::LONG_MS,
-                    ..run
-                });
+        let mut light = Vec::new();
+        for run in (1..=seeds).map(|seed| Run::new(seed, FIRST_MS).plain()) {
+            if self.add_clean(run)? < HEAVY_EVENTS {
+                light.push(run.seed);
             }
         }
-        for run in runs::seeds(seeds.min(FIRST)).into_iter().chain(last) {
+        let mut last = Vec::new();
+        for run in light.iter().map(|&seed| Run::new(seed, 500)) {
+            let events = self.add_clean(run.plain())?;
+            if events < LAST_EVENTS && last.len() < LAST {
+                last.push(Run::new(run.seed, runs::LONG_MS).plain());
+            }
+        }
+        let as_drawn = light.iter().map(|&seed| Run::new(seed, 500));
+        for run in as_drawn.chain(last) {
             self.add_clean(run)?;
         }
         Ok(())
