@@ -63,6 +63,8 @@ pub fn check_all(call: &Call, kick: Kick, parked: bool, task: TaskId) {
                 ));
             }
         }
+        // Its idle CPU may have been told already, or not yet.
+        Kick::IdleOrOwn if is_pinned && has_idle => {}
         Kick::IdleOrOwn => check_own(call, kicks, has_idle),
         Kick::Nobody if kicks.is_empty() => {}
         Kick::Nobody => call.finding(&format!("CPUs are kicked for nothing: {kicks:?}")),
