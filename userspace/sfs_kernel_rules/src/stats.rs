@@ -20,7 +20,9 @@ pub mod counter {
     pub const MERGED: usize = 12;
     pub const FILTER_STARTS: usize = 13;
     pub const FILTER_DELAY_NS: usize = 14;
+    pub const UNLEARNED: usize = 17;
     pub const SYSTEM_WAKEUPS: usize = 21;
+    pub const LOST_EVENTS: usize = 27;
 }
 
 /// Number of counters.
