@@ -1,6 +1,6 @@
 //! The compiled kernel half (`c/model.c`): its callbacks, and what the model reads of it.
 
-use sfs_kernel_objects::maps::MapInfo;
+pub use sfs_kernel_objects::maps::MapInfo;
 
 /// A task of the kernel; only the kernel half looks into it.
 #[repr(C)]

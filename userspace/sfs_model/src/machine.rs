@@ -33,6 +33,7 @@ use sfs_kernel_model::timeline::{picture, words, Entry};
 use sfs_kernel_model::workload::{between, Then, Workload};
 use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
+use sfs_kernel_rules::watch;
 use starts::{
     stream, ARRIVALS_STREAM, CHANGES_STREAM, ODDITIES_STREAM, RACES_STREAM, REAL_TIME_STREAM,
 };
@@ -135,7 +136,11 @@ pub(crate) fn live(
     if let Some(drawn) = drawn.filter(|_| machine.replayer.is_none()) {
         sfs_fibers::install(drawn, races);
     }
+    if settings.watched && machine.replayer.is_none() && !settings.counts_lines {
+        watch::begin();
+    }
     machine.pass_time();
+    watch::end();
     let races = race::end();
     let lines = lines::end();
     oddities::dump();

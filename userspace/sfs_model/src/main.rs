@@ -29,6 +29,9 @@ enum Task {
         /// Print what happened last before the first finding, or before the end
         #[arg(long)]
         timeline: bool,
+        /// Do not compare the kernel half with the rules at each callback
+        #[arg(long)]
+        unwatched: bool,
         /// End the run with more findings than these
         #[arg(long, default_value_t = machine::MOST_FINDINGS)]
         findings: usize,
@@ -124,8 +127,9 @@ fn main() -> ExitCode {
         Task::Run {
             what,
             timeline,
+            unwatched,
             findings,
-        } => return one(&what, timeline, findings),
+        } => return one(&what, timeline, !unwatched, findings),
         Task::Shrink { what, seconds } => shrink(&what, Duration::from_secs(seconds)),
         Task::Search {
             seed,
@@ -165,11 +169,12 @@ fn shrink(what: &What, time: Duration) -> anyhow::Result<bool> {
 }
 
 /// Runs one seed; the last line is for [`search`].
-fn one(what: &What, timeline: bool, most_findings: usize) -> ExitCode {
+fn one(what: &What, timeline: bool, watched: bool, most_findings: usize) -> ExitCode {
     let settings = Settings {
         faults: what.faults(),
         limits: what.only.clone(),
         recorded: timeline,
+        watched,
         most_findings,
         ..Settings::default()
     };

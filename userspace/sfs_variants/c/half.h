@@ -169,6 +169,50 @@ static u64 half_now(void)
 	return scx_bpf_now();
 }
 
+/* No callback of it is watched: the rules are those of today. */
+const char *const *model_list_words(bool answers, u32 *count)
+{
+	*count = 0;
+	return NULL;
+}
+
+void model_look(struct task_struct *p, s32 cpu, bool answers, s64 *words)
+{
+}
+
+void model_look_at_cpu(s32 cpu, s64 *words)
+{
+}
+
+void model_set_watch(void *watch)
+{
+}
+
+bool model_is_guard(const void *map)
+{
+	return false;
+}
+
+u32 model_bucket_of(u64 ns)
+{
+	return 0;
+}
+
+u64 model_bucket_start(u32 bucket)
+{
+	return 0;
+}
+
+u32 model_significant_bits(u64 n)
+{
+	return 0;
+}
+
+u64 model_mix_group_name(const char *name, u64 hash)
+{
+	return hash;
+}
+
 MODEL_END
 
 #endif /* __MODEL_HALF_H */

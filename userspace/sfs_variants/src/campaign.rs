@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,12 +23,12 @@ use tempfile::TempDir;
 
 /// Mutants whose library is the same as the unchanged one are no mutants: clang has to see that.
 const FLAGS: [&str; 2] = ["-O2", "-g0"];
-/// Runs at the beginning, which most mutants do not survive.
-const FIRST: u64 = 20;
-/// Their length, ms.
+/// The length of the runs at the beginning, which most mutants do not survive, ms.
 const FIRST_MS: u64 = 50;
+/// A seed with so many events in one of them does not run for longer.
+const HEAVY_EVENTS: u64 = 1_500;
 /// Runs at the end that are long enough for the longest permitted wait (11 s).
-const LAST: usize = 6;
+const LAST: usize = 2;
 /// Only seeds with fewer events in 500 ms run so long.
 const LAST_EVENTS: u64 = 4_000;
 /// CPU time that any run has, s.
@@ -42,7 +42,7 @@ pub enum Verdict {
     Uncompilable,
     /// It compiles to the same code.
     Same,
-    /// No run reaches its place. It was not run.
+    /// No run reaches its place, so none could differ.
     Unreached,
     /// A run found it out.
     Killed {
@@ -55,7 +55,7 @@ pub enum Verdict {
     Survived {
         /// Runs that took another course.
         changed: usize,
-        /// Runs that reach its place.
+        /// Runs in all.
         runs: usize,
     },
 }
@@ -180,7 +180,55 @@ impl<'a> Campaign<'a> {
             progress(&format!("{count} of {} mutants", plan.mutants));
             tried.push(one);
         }
+        self.tell_unreached(&mut tried)?;
         Ok(tried)
+    }
+
+    /// Survivors at a line that no run reaches are told apart. What is reached takes long to
+    /// measure, so it is kept as well.
+    fn tell_unreached(&mut self, tried: &mut [Tried]) -> Result<()> {
+        let survives =
+            |one: &&mut Tried| matches!(one.result, Verdict::Survived { changed: 0, .. });
+        if !tried.iter_mut().any(|one| survives(&&mut *one)) {
+            return Ok(());
+        }
+        let Some(reached) = self.reached()? else {
+            return Ok(());
+        };
+        for one in tried.iter_mut().filter(survives) {
+            // Constants are in lines without code.
+            let lines = reached.get(&one.mutant.file);
+            if lines.is_some_and(|lines| lines.contains(&one.mutant.line)) {
+                one.result = Verdict::Unreached;
+            }
+        }
+        Ok(())
+    }
+
+    /// For each file the lines that no clean run reaches; `None` without LLVM's tools.
+    fn reached(&mut self) -> Result<Option<BTreeMap<String, BTreeSet<usize>>>> {
+        let path = self.results.join("unreached.json");
+        if let Ok(text) = fs::read_to_string(&path) {
+            return Ok(Some(serde_json::from_str(&text)?));
+        }
+        if self.trial.is_none() {
+            self.trial = Some(Trial::new(self.model, &self.files, self.seeds)?);
+        }
+        let trial = self.trial.as_ref().expect("it was made");
+        let Some(files) = trial.measure()? else {
+            return Ok(None);
+        };
+        let unreached = |lines: &BTreeMap<usize, u64>| {
+            let never = lines.iter().filter(|(_, times)| **times == 0);
+            never.map(|(line, _)| *line).collect()
+        };
+        let found = files
+            .iter()
+            .map(|(name, file)| (name.clone(), unreached(&file.lines)));
+        let found: BTreeMap<String, BTreeSet<usize>> = found.collect();
+        fs::write(&path, serde_json::to_string(&found)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Some(found))
     }
 
     fn result_of(&mut self, mutant: Mutant) -> Result<Tried> {
@@ -213,8 +261,6 @@ struct Trial<'a> {
     files: BTreeMap<String, String>,
     scratch: TempDir,
     clean: Vec<Clean>,
-    /// What each clean run reaches; `None` without LLVM's tools.
-    reached: Option<Vec<Files>>,
 }
 
 impl<'a> Trial<'a> {
@@ -225,11 +271,9 @@ impl<'a> Trial<'a> {
             files: files.iter().cloned().collect(),
             scratch: model.scratch()?,
             clean: Vec::new(),
-            reached: None,
         };
         trial.copy()?;
         trial.run_clean(seeds)?;
-        trial.reached = trial.measure()?;
         Ok(trial)
     }
 
@@ -256,18 +300,21 @@ impl<'a> Trial<'a> {
         self.model
             .compile_all(&FLAGS, &self.scratch.path().join("clean"))?;
         ensure!(self.compile("clean")?, "the copy does not compile");
-        let first = (1..=seeds.min(FIRST)).map(|seed| Run { seed, ms: FIRST_MS });
-        let mut last = Vec::new();
-        for run in first.chain(runs::seeds(seeds)) {
-            let events = self.add_clean(run)?;
-            if run.ms > FIRST_MS && events < LAST_EVENTS && last.len() < LAST {
-                last.push(Run {
-                    ms: runs::LONG_MS,
-                    ..run
-                });
+        let mut light = Vec::new();
+        for run in (1..=seeds).map(|seed| Run::new(seed, FIRST_MS).plain()) {
+            if self.add_clean(run)? < HEAVY_EVENTS {
+                light.push(run.seed);
             }
         }
-        for run in last {
+        let mut last = Vec::new();
+        for run in light.iter().map(|&seed| Run::new(seed, 500)) {
+            let events = self.add_clean(run.plain())?;
+            if events < LAST_EVENTS && last.len() < LAST {
+                last.push(Run::new(run.seed, runs::LONG_MS).plain());
+            }
+        }
+        let as_drawn = light.iter().map(|&seed| Run::new(seed, 500));
+        for run in as_drawn.chain(last) {
             self.add_clean(run)?;
         }
         Ok(())
@@ -278,6 +325,9 @@ impl<'a> Trial<'a> {
         let began = Instant::now();
         let library = self.scratch.path().join("clean");
         let done = runs::run(&self.model.program, &library, run, &Setting::default())?;
+        if run.ms == 500 && !run.plain && !done.has_races {
+            return Ok(done.events); // it has been run already
+        }
         progress(&format!("unchanged: {run}"));
         if done.ending == Ending::Clean {
             self.clean.push(Clean {
@@ -291,7 +341,7 @@ impl<'a> Trial<'a> {
         Ok(done.events)
     }
 
-    fn measure(&self) -> Result<Option<Vec<Files>>> {
+    fn measure(&self) -> Result<Option<Files>> {
         let tools = match Tools::find(self.model.clang()) {
             Ok(tools) => tools,
             Err(why) => {
@@ -302,10 +352,8 @@ impl<'a> Trial<'a> {
             }
         };
         let variant = coverage::compile(self.model)?;
-        let of =
-            |clean: &Clean| coverage::reached(self.model, &tools, variant.path(), &[clean.run]);
-        let all: Result<Vec<_>> = self.clean.iter().map(of).collect();
-        Ok(Some(all?))
+        let runs: Vec<Run> = self.clean.iter().map(|clean| clean.run).collect();
+        coverage::reached(self.model, &tools, variant.path(), &runs, true).map(Some)
     }
 
     fn try_out(&self, mutant: &Mutant) -> Result<Verdict> {
@@ -321,33 +369,16 @@ impl<'a> Trial<'a> {
         if fs::read(library("mutant"))? == fs::read(library("clean"))? {
             return Ok(Verdict::Same);
         }
-        let clean = self.reaching(mutant);
-        if clean.is_empty() {
-            return Ok(Verdict::Unreached);
-        }
-        self.runs_of(&self.scratch.path().join("mutant"), &clean)
+        self.runs_of(&self.scratch.path().join("mutant"))
     }
 
-    /// The runs that reach the mutant's line. The others cannot differ.
-    fn reaching(&self, mutant: &Mutant) -> Vec<&Clean> {
-        let Some(reached) = &self.reached else {
-            return self.clean.iter().collect();
-        };
-        let reaches = |files: &Files| {
-            let file = files.get(&mutant.file);
-            // Constants are in lines without code.
-            file.and_then(|file| file.lines.get(&mutant.line)) != Some(&0)
-        };
-        let both = self.clean.iter().zip(reached);
-        let both = both.filter(|(_, files)| reaches(files));
-        both.map(|(clean, _)| clean).collect()
-    }
-
-    fn runs_of(&self, library: &Path, all: &[&Clean]) -> Result<Verdict> {
+    fn runs_of(&self, library: &Path) -> Result<Verdict> {
         let mut changed = 0;
-        for clean in all {
+        for clean in &self.clean {
             let setting = Setting {
                 cpu_s: Some(clean.cpu_s),
+                // The first finding is enough.
+                arguments: vec!["--findings", "0"],
                 ..Setting::default()
             };
             let done = runs::run(&self.model.program, library, clean.run, &setting)?;
@@ -363,7 +394,7 @@ impl<'a> Trial<'a> {
             let by = clean.run.to_string();
             return Ok(Verdict::Killed { by, how });
         }
-        let runs = all.len();
+        let runs = self.clean.len();
         Ok(Verdict::Survived { changed, runs })
     }
 }

@@ -54,11 +54,18 @@ pub fn compile(model: &Model) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Does the runs with this library, and returns what they have reached of the kernel half's files.
+/// Does the runs with this library, and returns what they have reached of the kernel half's files:
+/// without what only the rules ask it, or (`watched`) with that.
 ///
 /// # Errors
 /// If a run or a tool fails.
-pub fn reached(model: &Model, tools: &Tools, folder: &Path, all: &[Run]) -> Result<Files> {
+pub fn reached(
+    model: &Model,
+    tools: &Tools,
+    folder: &Path,
+    all: &[Run],
+    watched: bool,
+) -> Result<Files> {
     let raw = folder.join("raw");
     if raw.exists() {
         fs::remove_dir_all(&raw).context("cannot remove old counts")?;
@@ -66,6 +73,11 @@ pub fn reached(model: &Model, tools: &Tools, folder: &Path, all: &[Run]) -> Resu
     let setting = Setting {
         // All processes add to the same file.
         variables: vec![("LLVM_PROFILE_FILE", raw.join("%m.profraw").into())],
+        arguments: if watched {
+            Vec::new()
+        } else {
+            vec!["--unwatched"]
+        },
         ..Setting::default()
     };
     for &run in all {

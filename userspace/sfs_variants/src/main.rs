@@ -147,7 +147,8 @@ fn print(text: &str) {
 
 fn covered(tree: &Tree, model: &Model, tools: &Tools, seeds: u64, write: bool) -> Result<ExitCode> {
     let folder = coverage::compile(model)?;
-    let files = coverage::reached(model, tools, folder.path(), &runs::seeds_and_long(seeds))?;
+    let runs = runs::seeds_and_long(seeds);
+    let files = coverage::reached(model, tools, folder.path(), &runs, false)?;
     let text = format!(
         "`make coverage SEEDS={seeds}`, commit {}:\n\n{}",
         commit(tree),

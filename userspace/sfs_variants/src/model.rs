@@ -15,10 +15,11 @@ const KERNEL_HALF: &str = "scheds/sfs_bpf";
 /// The crate that compiles the kernel half.
 const KERNEL_MODEL: &str = "userspace/sfs_kernel_model";
 /// The crates of the model. The last one has the program.
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "userspace/sfs_fibers",
     "userspace/sfs_kernel_objects",
     KERNEL_MODEL,
+    "userspace/sfs_kernel_rules",
     "userspace/sfs_model",
 ];
 

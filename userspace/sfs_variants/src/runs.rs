@@ -23,26 +23,58 @@ pub struct Run {
     pub seed: u64,
     /// The machine's time, ms.
     pub ms: u64,
+    /// Callbacks do not interleave, though the seed has drawn that: then the rules are checked at
+    /// each callback.
+    pub plain: bool,
+}
+
+impl Run {
+    /// A seed as it is, for so many ms.
+    #[must_use]
+    pub fn new(seed: u64, ms: u64) -> Self {
+        Self {
+            seed,
+            ms,
+            plain: false,
+        }
+    }
+
+    /// The same without callbacks that interleave.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        Self {
+            plain: true,
+            ..self
+        }
+    }
+
+    /// The arguments of `sfs_model`.
+    fn arguments(self) -> Vec<String> {
+        let mut words = vec!["run".to_owned(), self.seed.to_string()];
+        words.extend(["--ms".to_owned(), self.ms.to_string()]);
+        if self.plain {
+            words.extend(["--only".to_owned(), "without=races".to_owned()]);
+        }
+        words
+    }
 }
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "sfs_model run {} --ms {}", self.seed, self.ms)
+        write!(f, "sfs_model {}", self.arguments().join(" "))
     }
 }
 
 /// Seeds 1 to `seeds`, 500 ms each.
 #[must_use]
 pub fn seeds(seeds: u64) -> Vec<Run> {
-    (1..=seeds).map(|seed| Run { seed, ms: 500 }).collect()
+    (1..=seeds).map(|seed| Run::new(seed, 500)).collect()
 }
 
 /// The same, and each fiftieth seed again for long enough that the guard has to act (5 s).
 #[must_use]
 pub fn seeds_and_long(seeds: u64) -> Vec<Run> {
-    let long = (1..=seeds)
-        .step_by(50)
-        .map(|seed| Run { seed, ms: LONG_MS });
+    let long = (1..=seeds).step_by(50).map(|seed| Run::new(seed, LONG_MS));
     self::seeds(seeds).into_iter().chain(long).collect()
 }
 
@@ -105,7 +137,7 @@ pub fn run(program: &Path, library: &Path, run: Run, setting: &Setting) -> Resul
     };
     command.env("LD_LIBRARY_PATH", library);
     command.envs(setting.variables.iter().map(|(name, value)| (name, value)));
-    command.args(["run", &run.seed.to_string(), "--ms", &run.ms.to_string()]);
+    command.args(run.arguments());
     command.args(&setting.arguments);
     let output = command
         .output()
@@ -171,7 +203,7 @@ mod tests {
             cpu_s: Some(1),
             ..Setting::default()
         };
-        super::run(&path, folder.path(), Run { seed: 3, ms: 9 }, &setting).expect("it runs")
+        super::run(&path, folder.path(), Run::new(3, 9), &setting).expect("it runs")
     }
 
     #[test]

@@ -6,7 +6,9 @@
 #ifndef __MODEL_HALF_H
 #define __MODEL_HALF_H
 
+#include "watch.h"
 #include "sfs.bpf.c"
+#include "watch.h"
 
 /* Maps that not every kernel half has, for the table in model.c. */
 #define HALF_MAPS KEYED(guard_timers), KEYED(kernel_exits)

@@ -6,6 +6,7 @@ use sfs_kernel_model::loader_ffi::{self as ffi, Completion, ModeSwitch};
 use sfs_kernel_model::program::in_program;
 use sfs_kernel_model::state::{with, CpuId, State};
 use sfs_kernel_model::timeline::Entry;
+use sfs_kernel_rules::ends;
 use sfs_policy::learn::Change;
 use sfs_policy::{Mode, Transition};
 use std::ffi::c_void;
@@ -43,6 +44,10 @@ pub fn look(s: &mut State) {
 /// `Control::learn()`.
 pub fn learn(s: &mut State, completions: &[Completion]) {
     let now = s.now;
+    let is_whole = own(s).rings[1].lost() == 0;
+    if let Some(wrong) = ends::check(completions).filter(|_| is_whole) {
+        s.finding(wrong);
+    }
     let loader = own(s);
     let learning = loader.learning.as_mut().expect("it learns");
     let (changes, batch) = (learning.take(completions, now), learning.batch());
@@ -89,7 +94,16 @@ fn hand_over(s: &mut State, change: Change) {
 /// `Control::take_events()`, for one event.
 pub fn take(s: &mut State, event: ffi::Event) {
     match event.kind {
-        ffi::ARRIVALS => on_arrivals(s, event.value),
+        ffi::ARRIVALS => {
+            let window = own(s).plan.window.get() as u64;
+            if !event.value.is_multiple_of(window) {
+                s.finding(format!(
+                    "{} arrivals are reported, in windows of {window}",
+                    event.value
+                ));
+            }
+            on_arrivals(s, event.value)
+        }
         ffi::OVERLOAD_BEGUN | ffi::OVERLOAD_OVER => on_delay(s, event),
         kind => s.finding(format!(
             "the loader gets an event of the unknown kind {kind}"

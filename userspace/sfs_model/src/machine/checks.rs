@@ -11,6 +11,7 @@ use sfs_kernel_model::groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::promises;
 use sfs_kernel_model::state::{with, Cpu, Place, State, TaskId};
+use sfs_kernel_rules::waiting;
 use std::collections::BTreeMap;
 
 impl Machine {
@@ -18,6 +19,7 @@ impl Machine {
     pub(super) fn check(&self) {
         recount();
         credit_checks::check();
+        waiting::check();
         group_checks::check(self.workload.tick_ns);
         loader::checks::check(self.workload.tick_ns);
         with(|s| {

@@ -4,6 +4,7 @@ use sfs_kernel_model::loader_ffi as ffi;
 use sfs_kernel_model::program::in_program;
 use sfs_kernel_model::state::{with, CpuId, State, TaskId, FIRST_PID};
 use sfs_kernel_model::workload::between;
+use sfs_kernel_rules::hints as rules;
 
 /// ns in a millisecond.
 const MS: u64 = 1_000_000;
@@ -26,6 +27,17 @@ pub struct Hint {
     pub function: u64,
     /// CPU time that it will need, ns; 0: unknown.
     pub service_ns: u64,
+}
+
+impl Hint {
+    fn for_rules(&self) -> rules::Hint {
+        rules::Hint {
+            pid: self.pid,
+            arrived_at: self.arrived_at,
+            function: self.function,
+            service_ns: self.service_ns,
+        }
+    }
 }
 
 /// `struct sfs_hint_batch`.
@@ -62,17 +74,22 @@ pub(super) fn idle_cpu(s: &State) -> Option<CpuId> {
 
 /// The loader, on `cpu`, calls the kernel half with some hints. Not within [`with`].
 pub(crate) fn apply_hints(cpu: CpuId) {
-    let nr = with(|s| {
+    let given = with(|s| {
         let nr = between(&mut s.odd.random, 1, MOST_HINTS) as u32;
+        let mut given = Vec::new();
         for number in 0..nr {
             let hint = draw(s);
+            given.push(hint);
             let map = ffi::maps().hints as usize;
             let map = s.maps.get_mut(&map).expect("the map is there");
             // SAFETY: the map has keys and values of these sizes.
             unsafe { map.update((&raw const number).cast(), (&raw const hint).cast(), 0) };
         }
-        nr
+        given
     });
+    let nr = given.len() as u32;
+    let given: Vec<rules::Hint> = given.iter().map(Hint::for_rules).collect();
+    let before = rules::before(&given);
     let mut batch = HintBatch {
         nr,
         ..HintBatch::default()
@@ -81,6 +98,9 @@ pub(crate) fn apply_hints(cpu: CpuId) {
         // SAFETY: `batch` lives during the call.
         unsafe { ffi_apply_hints(&mut batch) }
     });
+    if let Some(before) = before.filter(|_| batch.stale == 0) {
+        rules::after(&before, (batch.applied, batch.dead, batch.foreign));
+    }
     let done = batch.applied + batch.dead + batch.foreign + batch.stale;
     if done != nr {
         with(|s| {

@@ -44,6 +44,8 @@ pub struct Settings {
     pub oddities: Option<Oddities>,
     /// Transfers of cache lines are counted.
     pub counts_lines: bool,
+    /// The kernel half is compared with the rules at each callback.
+    pub watched: bool,
     /// The run ends with more findings than these.
     pub most_findings: usize,
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             recorded: false,
             oddities: None,
             counts_lines: false,
+            watched: true,
             most_findings: MOST_FINDINGS,
         }
     }

@@ -1,6 +1,7 @@
 //! BPF timers.
 
 use sfs_kernel_model::state::{with, State};
+use sfs_kernel_rules::timers;
 use std::ffi::c_void;
 use std::ptr;
 
@@ -25,6 +26,7 @@ pub(super) fn fire(timer: usize, start: u64) {
         let callback: Callback = std::mem::transmute(found.callback);
         callback(found.map, ptr::from_mut(&mut key), timer);
     }
+    timers::fired(timer);
 }
 
 /// Counts how often a timer fires.

@@ -169,8 +169,8 @@ pub fn search(model: &Model, library: &Path, fine: &Path, seeds: u64) -> Result<
     };
     let mut seen = Seen::default();
     for seed in 1..=seeds {
-        let long = (seed % LONG_OF == 1).then_some(Run { seed, ms: LONG_MS });
-        let runs = [Some(Run { seed, ms: 500 }), long];
+        let long = (seed % LONG_OF == 1).then_some(Run::new(seed, LONG_MS));
+        let runs = [Some(Run::new(seed, 500)), long];
         let mut of_seed = Vec::new();
         for run in runs.into_iter().flatten() {
             let done = with(library, run, &["--only", PLAIN])?;
@@ -312,10 +312,7 @@ mod tests {
     #[test]
     fn a_table_has_a_row_for_each_item() {
         let mut seen = Seen::default();
-        let run = Run {
-            seed: 51,
-            ms: LONG_MS,
-        };
+        let run = Run::new(51, LONG_MS);
         let first = First { run, events: 700 };
         seen.note(&[(1, first), (1, First { run, events: 900 })]);
         let table = seen.table();

@@ -1,0 +1,129 @@
+//! Ranks, deadlines and keys (docs/policy.md).
+
+use crate::lengths::round_share;
+use crate::look::Look;
+use crate::policy::*;
+use sfs_kernel_model::loader_ffi::maps;
+use sfs_kernel_model::state::with;
+
+/// Buckets of CPU time, four to a doubling from 64 us.
+const BUCKETS: i64 = 90;
+/// The weight of the cost in a deadline, in tenths.
+const AGEING: i64 = 30;
+
+/// Where a bucket begins, ns.
+pub fn bucket_start(bucket: i64) -> i64 {
+    match bucket {
+        0 => 0,
+        _ => (4 + (bucket - 1) % 4) << (14 + (bucket - 1) / 4),
+    }
+}
+
+/// The last bucket that does not begin later.
+pub fn bucket_of(ns: i64) -> i64 {
+    let begins = |&bucket: &i64| bucket_start(bucket) <= ns;
+    (0..BUCKETS).take_while(begins).last().unwrap_or(0)
+}
+
+/// CPU time that counts for the rank: on the way to the next invocation, that of the way.
+pub fn attained(l: &Look) -> i64 {
+    match (l.i_open != 0, l.i_state) {
+        (true, GRACE) => 0,
+        (true, _) => l.i_used,
+        (false, _) => since(l.i_used, l.i_ended),
+    }
+}
+
+/// The longest slice: a second, or less if many wait.
+pub fn longest_slice(l: &Look) -> i64 {
+    round_share(l, l.waits_ranked.max(0)).min(1_000 * MS)
+}
+
+/// How far ahead of the clock a key may be.
+pub fn farthest_key(l: &Look) -> i64 {
+    20_000 * MS * l.cpus / l.present.max(1)
+}
+
+/// A table of ranks: the rank of each bucket, the next bucket with a worse one, the burst.
+struct Table {
+    rank: [u8; BUCKETS as usize],
+    worse: [u8; BUCKETS as usize],
+    burst: u8,
+}
+
+fn table_of(l: &Look) -> Option<Table> {
+    let (maps, function) = (maps(), l.i_function as u64);
+    with(|s| {
+        let functions = &s.maps[&(maps.function_tables as usize)];
+        // SAFETY: the keys are those of the maps; values are a number, and a table.
+        unsafe {
+            let known = functions
+                .lookup((&raw const function).cast(), 0)
+                .cast::<u32>();
+            let table = if known.is_null() {
+                l.default_table as u32
+            } else {
+                *known
+            };
+            let place = s.maps[&(maps.rank_tables as usize)].lookup((&raw const table).cast(), 0);
+            if place.is_null() {
+                return None;
+            }
+            Some(Table {
+                rank: *place.cast(),
+                worse: *place.add(BUCKETS as usize).cast(),
+                burst: *place.add(2 * BUCKETS as usize),
+            })
+        }
+    })
+}
+
+/// The task's rank, and the slice after which it worsens.
+pub fn look_up(l: &mut Look) {
+    let (used, most) = (attained(l), longest_slice(l));
+    let bucket = bucket_of(used);
+    l.rank = bucket;
+    l.slice = most;
+    if l.i_service != 0 {
+        l.rank = bucket_of(since(l.i_service, used));
+        return;
+    }
+    let Some(table) = table_of(l) else { return };
+    let mut worse = i64::from(table.worse[bucket as usize]);
+    l.rank = i64::from(table.rank[bucket as usize]);
+    let burst = i64::from(table.burst);
+    if l.i_burst == 0 && bucket < burst && burst < l.rank {
+        (l.rank, worse) = (burst, burst);
+    }
+    if worse < BUCKETS {
+        l.slice = (bucket_start(worse) - used).max(MS).min(most);
+    }
+}
+
+/// The same, and its deadline: its arrival, and three times the cost of its completion.
+pub fn update(l: &mut Look) {
+    let has_had_longest = l.ranked_used + MS >= longest_slice(l);
+    look_up(l);
+    l.slice_end = l.i_used + l.slice;
+    let (clock, from) = (
+        l.sharing_clock,
+        if l.i_open != 0 {
+            l.i_born
+        } else {
+            l.sharing_clock
+        },
+    );
+    l.deadline = from.wrapping_add(AGEING * bucket_start(l.rank) / 10);
+    if has_had_longest {
+        l.ranked_used = 0;
+        if before(l.deadline, clock) {
+            l.deadline = clock;
+        }
+    }
+    let farthest = clock.wrapping_add(farthest_key(l));
+    l.queue_key = if before(farthest, l.deadline) {
+        farthest
+    } else {
+        l.deadline
+    };
+}

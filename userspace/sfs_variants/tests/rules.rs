@@ -1,0 +1,97 @@
+//! The rules notice decisions of the kernel half that are a little wrong.
+
+use sfs_jobs::tree::Tree;
+use sfs_variants::model::Model;
+use sfs_variants::runs::{self, Ending, Run, Setting};
+use std::fs;
+use std::path::Path;
+
+/// A file, what stands there, and what is wrong instead.
+const WRONG: [(&str, &str, &str); 8] = [
+    (
+        "invocation.bpf.h",
+        "inv->credit_ns = slice_ns;\n\tinv->used_ns = 0;",
+        "inv->credit_ns = slice_ns + 1;\n\tinv->used_ns = 0;",
+    ),
+    (
+        "prompt.bpf.h",
+        "return tctx->turn_used_ns < tctx->prompt_ns;",
+        "return tctx->turn_used_ns <= tctx->prompt_ns;",
+    ),
+    (
+        "fair.bpf.h",
+        "turn /= FAIR_ONLY_TURN_FRACTION;",
+        "turn /= FAIR_ONLY_TURN_FRACTION + 1;",
+    ),
+    (
+        "sfs.bpf.c",
+        "tctx->stopped_on = runnable ? cpu : -1;",
+        "tctx->stopped_on = -1;",
+    ),
+    (
+        "rank.bpf.h",
+        "bucket_start(tctx->rank) / 10;",
+        "bucket_start(tctx->rank) / 9;",
+    ),
+    (
+        "share.bpf.h",
+        "#define SHARE_CREDITS  4",
+        "#define SHARE_CREDITS  5",
+    ),
+    (
+        "function.bpf.h",
+        "f->service_last_ns = service_ns;",
+        "f->service_last_ns = 0;",
+    ),
+    ("buckets.h", ">> (bits + 13)) & 3)", ">> (bits + 13)) & 1)"),
+];
+/// So many seeds run with each.
+const SEEDS: u64 = 30;
+
+/// A copy of the kernel half with the change.
+fn copy(from: &Path, to: &Path, (file, was, is): (&str, &str, &str)) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("the kernel half") {
+        let path = entry.expect("a file").path();
+        let name = path.file_name().expect("a name");
+        fs::copy(&path, to.join(name)).expect("a copy");
+    }
+    let path = to.join(file);
+    let old = fs::read_to_string(&path).expect("the file");
+    assert!(old.contains(was), "{file} has no {was}");
+    fs::write(&path, old.replacen(was, is, 1)).expect("a copy");
+}
+
+/// The first finding of some seeds; `None`: there is none.
+fn finding(model: &Model, library: &Path) -> Option<String> {
+    let setting = Setting {
+        arguments: vec!["--findings", "0"],
+        ..Setting::default()
+    };
+    (1..=SEEDS).find_map(|seed| {
+        let run = Run::new(seed, 50).plain();
+        let done = runs::run(&model.program, library, run, &setting).expect("it runs");
+        match done.ending {
+            Ending::Finding(text) => Some(text),
+            _ => None,
+        }
+    })
+}
+
+#[test]
+fn wrong_decisions_are_noticed_and_right_ones_are_not() {
+    let tree = Tree::find().expect("the repository");
+    let model = Model::build(&tree, None).expect("the model is built");
+    let scratch = model.scratch().expect("a folder");
+    let flags = ["-O1", "-g0"];
+    let right = scratch.path().join("right");
+    model.compile_all(&flags, &right).expect("it compiles");
+    assert_eq!(finding(&model, &right), None);
+    for change in WRONG {
+        let (half, library) = (scratch.path().join("half"), scratch.path().join("wrong"));
+        copy(&model.half, &half, change);
+        let said = model.compile(&half, &flags, &library).expect("clang runs");
+        assert_eq!(said, None, "{change:?}");
+        assert!(finding(&model, &library).is_some(), "{change:?}");
+    }
+}
