@@ -395,6 +395,8 @@ static bool meets_dispatch(s32 cpu)
  * another task, which would wait in the local queue for the whole turn of @p. A task for which it
  * has been chosen already begins its turn, and gives way to @p at once: on its way off the CPU it
  * comes to enqueue(), which finds it another one. (No CPU looks into this one's local queue.)
+ * In cpu_release() the CPU's current task is the one that has just been displaced, and queued: to
+ * preempt it would take the slice that it was queued with.
  */
 static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 enq_flags)
 {
@@ -406,7 +408,7 @@ static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice
 	if (!cctx->runs && queue_length(SCX_DSQ_LOCAL_ON | cpu))
 		cctx->short_turn_is_local = true; /* see gives_way() */
 	else
-		enq_flags |= SCX_ENQ_HEAD | SCX_ENQ_PREEMPT;
+		enq_flags |= cctx->in_release ? SCX_ENQ_HEAD : SCX_ENQ_HEAD | SCX_ENQ_PREEMPT;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
 }
 
