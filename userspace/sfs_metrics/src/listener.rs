@@ -30,7 +30,7 @@ impl Listener {
             Address::Tcp(address) => TcpListener::bind(address)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
                 .map(Self::Tcp)
-                .map_err(Into::into),
+                .map_err(with_remedy),
             Address::Unix(path) => open_unix(path, mode).map(Self::Unix),
         };
         opened.with_context(|| format!("cannot serve metrics at {address}"))
@@ -54,6 +54,19 @@ impl Listener {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Adds what to do if this process may have no network, as the service of the package.
+fn with_remedy(error: io::Error) -> anyhow::Error {
+    let unsupported = error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT);
+    let error = anyhow::Error::new(error);
+    if !unsupported {
+        return error;
+    }
+    error.context(
+        "the service has no network: name a Unix socket below /run/scx_sfs, or allow a port by \
+         `systemctl edit scx_sfs` (docs/monitoring.md)",
+    )
 }
 
 impl AsFd for Listener {
