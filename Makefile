@@ -139,7 +139,7 @@ platforms: build ## real runtimes in a VM: the Functions Framework and AWS Lambd
 	@userspace/target/release/sfs_platforms functions-framework
 	@userspace/target/release/sfs_platforms lambda
 
-simulate: build ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1 (tests/README.md)
+simulate: build ## search in a model of the kernel for seeds that break the kernel half; SECONDS=60 SEED=1; RULES=1 compares each callback with the rules of the policy as well (tests/README.md)
 	@userspace/target/release/sfs_model search --known tests/findings
 
 scale: build ## what the kernel half costs on 4 to 512 CPUs, counted from its own code in the model: tables (docs/scale.md; userspace/target/release/sfs_model scale --help)

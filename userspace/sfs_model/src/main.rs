@@ -1,5 +1,6 @@
 //! Searches for seeds under which the kernel half violates an invariant: `make simulate`.
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
 use sfs_model::limits::Limits;
 use sfs_model::machine::{self, Faults, Settings};
@@ -60,6 +61,10 @@ enum Task {
         /// failure
         #[arg(long, value_name = "FILE")]
         known: Option<PathBuf>,
+        /// Compare each callback with the rules of the policy as well, which takes up to five times
+        /// as long
+        #[arg(long, env = "RULES", value_parser = FalseyValueParser::new())]
+        rules: bool,
     },
     /// Replay a trace, and write a result as `faasbench run` does
     Replay(ReplayArgs),
@@ -136,11 +141,12 @@ fn main() -> ExitCode {
             seconds,
             jobs,
             known,
+            rules,
         } => known
             .map_or_else(|| Ok(Known::default()), |path| Known::read(&path))
             .and_then(|known| {
                 let duration = Duration::from_secs(seconds);
-                search::search(seed, duration, jobs.map(usize::from), &known)
+                search::search(seed, duration, jobs.map(usize::from), &known, rules)
             })
             .map(|report| report.failed()),
         Task::Replay(args) => args.execute(),

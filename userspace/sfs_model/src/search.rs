@@ -90,7 +90,7 @@ fn known_as(finding: &str) -> String {
 
 /// Runs seeds from `first` on for this long, `jobs` at a time. Prints each failure with the
 /// command that repeats it, and at the end the sums. A seed with `known` findings only is counted,
-/// and is no failure.
+/// and is no failure. With `rules` each callback is compared with the rules of the policy as well.
 ///
 /// # Errors
 /// If this program cannot be run again.
@@ -99,6 +99,7 @@ pub fn search(
     duration: Duration,
     jobs: Option<usize>,
     known: &Known,
+    rules: bool,
 ) -> Result<Report> {
     let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     say(&format!(
@@ -110,7 +111,7 @@ pub fn search(
     let worker = || -> Result<()> {
         while began.elapsed() < duration {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            let (events, failure) = run(seed)?;
+            let (events, failure) = run(seed, rules)?;
             let mut sums = sums.lock().expect("no worker panics");
             sums.0.seeds += 1;
             sums.0.events += events;
@@ -123,7 +124,7 @@ pub fn search(
                 sums.0.failures += 1;
                 let before = sums.0.first_failure.unwrap_or(seed);
                 sums.0.first_failure = Some(before.min(seed));
-                say(&format!("{text}{}", repeat(seed)));
+                say(&format!("{text}{}", repeat(seed, rules)));
             }
             if sums.1.elapsed() > PROGRESS {
                 sums.1 = Instant::now();
@@ -145,18 +146,19 @@ pub fn search(
     })?;
     let report = sums.into_inner().expect("no worker panics").0;
     if let Some(seed) = report.first_failure {
-        say(&repeat(seed));
+        say(&repeat(seed, rules));
     }
     let _ = writeln!(std::io::stdout(), "{}", line(&report));
     Ok(report)
 }
 
 /// The commands that repeat a seed.
-fn repeat(seed: u64) -> String {
+fn repeat(seed: u64, rules: bool) -> String {
     let program = std::env::args().next();
     let program = program.unwrap_or_else(|| "sfs_model".to_string());
+    let unwatched = if rules { "" } else { " --unwatched" };
     format!(
-        "repeat with: {program} run {seed} --timeline\n\
+        "repeat with: {program} run {seed} --timeline{unwatched}\n\
          make small with: {program} shrink {seed}"
     )
 }
@@ -181,12 +183,13 @@ fn say(text: &str) {
 }
 
 /// Runs a seed. Returns its number of events, and what it printed if it failed.
-fn run(seed: u64) -> Result<(u64, Option<String>)> {
+fn run(seed: u64, rules: bool) -> Result<(u64, Option<String>)> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command
         .arg("run")
         .arg(seed.to_string())
+        .args((!rules).then_some("--unwatched"))
         .stdin(Stdio::null());
     let output = command.output().context("cannot run this program again")?;
     let text = String::from_utf8_lossy(&output.stdout);
