@@ -152,6 +152,6 @@ fn a_release_of_a_commit_is_the_same_each_time() {
         files(&place, &format!("{to}/{name}"))
     });
     let names: Vec<&str> = released[0].iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(names.len(), 7, "{names:?}");
     assert!(released[0] == released[1], "they differ");
 }

@@ -130,6 +130,8 @@ fn a_guest_has_what_is_installed_and_the_checks() {
         "built/licences.txt 644",
         "built/scx_sfs 755",
         "built/scx_sfs.cdx.json 644",
+        "built/sfs_advise 755",
+        "built/sfs_advise.cdx.json 644",
         "built/sfs_waste 755",
         "built/sfs_waste.cdx.json 644",
         "built/share/man/man8/scx_sfs.8 644",
