@@ -148,9 +148,10 @@ fn lost_events_are_found() {
 fn stuck_queues_are_found() {
     for mode in ["FairOnly", "Filter"] {
         let left = format!("tasks are left behind at a switch to {mode}");
-        first_seed(&["--stuck-queues", "--unwatched"], |text| {
-            text.contains(&left)
-        });
+        first_seed(
+            &["--stuck-queues", "--unwatched", "--findings", "300"],
+            |text| text.contains(&left),
+        );
     }
 }
 
