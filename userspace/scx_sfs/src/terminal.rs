@@ -69,25 +69,6 @@ pub fn columns() -> usize {
         .map_or(UNLIMITED, |(width, _)| usize::from(width.0).max(LEAST))
 }
 
-/// Returns text in lines of at most `columns`, each but the first after `indent` blanks. A longer
-/// word has a line of its own.
-pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
-    let room = columns.saturating_sub(indent).max(1);
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let length = lines[last].chars().count() + 1 + word.chars().count();
-        if lines[last].is_empty() {
-            lines[last] += word;
-        } else if length <= room {
-            lines[last] += &format!(" {word}");
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.join(&format!("\n{}", " ".repeat(indent)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,13 +87,5 @@ mod tests {
         assert_eq!(with(false, None, "xterm"), Paint::Plain);
         assert_eq!(with(true, Some("1"), "xterm"), Paint::Plain);
         assert_eq!(with(true, None, "dumb"), Paint::Plain);
-    }
-
-    #[test]
-    fn lines_are_broken_between_words() {
-        assert_eq!(wrap("one two three", 80, 4), "one two three");
-        assert_eq!(wrap("one two three", 11, 4), "one two\n    three");
-        assert_eq!(wrap("averylongword b", 8, 4), "averylongword\n    b");
-        assert_eq!(wrap("", 8, 4), "");
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use faas_data::stats::Stats;
+use sfs_text::wrap;
 
 use crate::prediction::{Prediction, Role, Source};
 use crate::report::Report;
@@ -25,7 +26,7 @@ pub fn of(report: &Report, is_coloured: bool) -> String {
         Advice::Mixed | Advice::None => "33",
         Advice::NoGain | Advice::Worse => "1",
     };
-    let sentence = wrap(&verdict.sentence, 0);
+    let sentence = wrap(&verdict.sentence, COLUMNS, 0);
     let sentence = match is_coloured {
         true => format!("\u{1b}[{colour}m{sentence}\u{1b}[0m"),
         false => sentence,
@@ -33,26 +34,9 @@ pub fn of(report: &Report, is_coloured: bool) -> String {
     let _ = writeln!(text, "\n{sentence}");
     for doubt in &verdict.doubts {
         let doubt = sfs_text::line(doubt, sfs_text::LINE_CHARS);
-        let _ = writeln!(text, "But: {}", wrap(&doubt, 5));
+        let _ = writeln!(text, "But: {}", wrap(&doubt, COLUMNS, 5));
     }
     text
-}
-
-/// Returns text in lines, each but the first after `indent` blanks.
-fn wrap(text: &str, indent: usize) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let length = lines[last].chars().count() + 1 + word.chars().count();
-        if lines[last].is_empty() {
-            lines[last] += word;
-        } else if length + indent <= COLUMNS {
-            lines[last] += &format!(" {word}");
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
 fn ms(value: f64) -> String {
@@ -82,7 +66,7 @@ fn seen(report: &Report) -> String {
     };
     let mut line = |what: &str, of: String| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {what:22}{}", wrap(&of, 24));
+        let _ = writeln!(text, "  {what:22}{}", wrap(&of, COLUMNS, 24));
     };
     line("invocations", invocations(seen));
     line("arrivals", arrivals(seen));

@@ -12,6 +12,8 @@
 //! | [`note`] | a line on standard error |
 //! | [`lines`] | text with lines of its own, such as a dump |
 //!
+//! [`wrap`] breaks what is printed into lines.
+//!
 //! Letters, digits, marks and symbols of any script are printed as they are.
 //! Escaped as in a Rust string are control characters (line feeds and escape
 //! sequences), characters that order or join others or are invisible
@@ -163,4 +165,24 @@ impl Line {
         }
         true
     }
+}
+
+/// Returns text in lines of at most `columns`, each but the first after `indent` blanks. A longer
+/// word has a line of its own.
+#[must_use]
+pub fn wrap(text: &str, columns: usize, indent: usize) -> String {
+    let room = columns.saturating_sub(indent).max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let length = lines[last].chars().count() + 1 + word.chars().count();
+        if lines[last].is_empty() {
+            lines[last] += word;
+        } else if length <= room {
+            lines[last] += &format!(" {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
 }

@@ -1,7 +1,7 @@
 //! Properties of any text.
 
 use proptest::prelude::*;
-use sfs_text::{line, lines, until_nul, word, LINE_CHARS, NAME_CHARS};
+use sfs_text::{line, lines, until_nul, word, wrap, LINE_CHARS, NAME_CHARS};
 
 /// Whether a terminal or a log shows `text` as one line, in the order of its characters.
 fn is_plain(text: &str) -> bool {
@@ -153,4 +153,12 @@ proptest! {
             prop_assert!(one.starts_with('>') && is_plain(one), "{one:?}");
         }
     }
+}
+
+#[test]
+fn lines_are_broken_between_words() {
+    assert_eq!(wrap("one two three", 80, 4), "one two three");
+    assert_eq!(wrap("one two three", 11, 4), "one two\n    three");
+    assert_eq!(wrap("averylongword b", 8, 4), "averylongword\n    b");
+    assert_eq!(wrap("", 8, 4), "");
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use sfs_bpf::exit::{Failure, Status};
 use sfs_bpf::NAME;
 use sfs_check::{examine, privileges, worst, Finding, Machine, Outcome, Wanted};
-use sfs_text::{line, LINE_CHARS};
+use sfs_text::{line, wrap, LINE_CHARS};
 
 use super::{one_line, Configuration, Refusal, Request};
 use crate::terminal::{self, Paint};
@@ -153,11 +153,11 @@ fn text_of(findings: &[Finding], columns: usize, paint: Paint) -> String {
     for one in findings {
         let word = paint.outcome(one.outcome.word());
         let pad = " ".repeat(6 - one.outcome.word().len());
-        let found = terminal::wrap(&line(&one.found, LINE_CHARS), columns, INDENT);
+        let found = wrap(&line(&one.found, LINE_CHARS), columns, INDENT);
         text += &format!("{word}{pad}{:17}{found}\n", one.check);
         if let Some(remedy) = &one.remedy {
             let remedy = format!("-> {}", line(remedy, LINE_CHARS));
-            let remedy = terminal::wrap(&remedy, columns, INDENT);
+            let remedy = wrap(&remedy, columns, INDENT);
             text += &format!("{:INDENT$}{remedy}\n", "");
         }
     }
