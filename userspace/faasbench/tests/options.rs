@@ -1,6 +1,5 @@
 //! The page of all options of faasbench, which is made from their definition.
 
-use std::fs;
 use std::path::Path;
 
 use faasbench::cli::Cli;
@@ -16,18 +15,7 @@ fn the_page_of_options_is_up_to_date() {
     let title = "Options of faasbench";
     let made = sfs_generate::markdown::page(&Cli::command(), title, BEFORE, test);
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faasbench-options.md");
-    if std::env::var_os("WRITE").is_some() {
-        fs::write(&page, &made).unwrap();
-    }
-    let found = fs::read_to_string(&page).unwrap_or_default();
-    let differ = found
-        .lines()
-        .zip(made.lines())
-        .find(|(old, new)| old != new);
-    assert!(
-        found == made,
-        "docs/faasbench-options.md is stale ({differ:?}): in userspace, \
-         WRITE=1 cargo test --release -p faasbench --test options"
-    );
+    let command = "cargo test --release -p faasbench --test options";
+    sfs_generate::markdown::keep(&page, &made, command).unwrap();
     assert!(made.contains("\n## faasbench gen table1\n"), "{made}");
 }

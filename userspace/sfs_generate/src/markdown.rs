@@ -1,5 +1,9 @@
 //! The page of all commands and options for the documentation, in Markdown.
 
+use std::path::Path;
+use std::{env, fs};
+
+use anyhow::{ensure, Context, Result};
 use clap::{Arg, Command};
 
 /// Returns the page with the title `title`, the sentences `before` below it, and each command of
@@ -14,6 +18,27 @@ pub fn page(command: &Command, title: &str, before: &str, test: &str) -> String 
     );
     describe(&command, command.get_name(), &mut text);
     text
+}
+
+/// Checks that the file `page` is `made`; with the variable WRITE set it becomes so. `command` is
+/// what writes it, from the folder `userspace`.
+///
+/// # Errors
+///
+/// It is stale, or cannot be read or written.
+pub fn keep(page: &Path, made: &str, command: &str) -> Result<()> {
+    let name = page.display();
+    if env::var_os("WRITE").is_some() {
+        fs::write(page, made).with_context(|| format!("cannot write {name}"))?;
+    }
+    let found = fs::read_to_string(page).with_context(|| format!("cannot read {name}"))?;
+    let mut lines = found.lines().zip(made.lines());
+    let differ = lines.find(|(old, new)| old != new);
+    ensure!(
+        found == made,
+        "{name} is stale ({differ:?}): in userspace, WRITE=1 {command}"
+    );
+    Ok(())
 }
 
 /// Describes `command`, which is called as `name`, and the commands below it.

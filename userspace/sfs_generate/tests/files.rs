@@ -84,18 +84,8 @@ fn everything_is_at_its_place() {
 fn the_page_of_options_is_up_to_date() {
     let made = sfs_generate::options(&scx_sfs::generate::program());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/options.md");
-    if std::env::var_os("WRITE").is_some() {
-        fs::write(&page, &made).unwrap();
-    }
-    let found = fs::read_to_string(&page).unwrap_or_default();
-    let differ = found
-        .lines()
-        .zip(made.lines())
-        .find(|(old, new)| old != new);
-    assert!(
-        found == made,
-        "docs/options.md is stale ({differ:?}): in userspace, WRITE=1 cargo test --release -p sfs_generate --test files"
-    );
+    let command = "cargo test --release -p sfs_generate --test files";
+    sfs_generate::markdown::keep(&page, &made, command).unwrap();
     for arg in keys::keys(&keys::command()) {
         let option = format!("--{}", arg.get_long().unwrap());
         assert!(made.contains(&option), "{option}");
