@@ -9,6 +9,21 @@ use crate::watch::{Call, Callback};
 use crate::{functions, kinds, lengths, shares, ticks, turns};
 use sfs_kernel_model::state::with;
 
+/// The words of the share of the task's tenant.
+const TENANT_SHARE: [&str; 11] = [
+    "s_tokens",
+    "s_clock",
+    "s_filled_at",
+    "s_usable",
+    "s_weight",
+    "s_runnable",
+    "s_line",
+    "s_used",
+    "s_filter",
+    "s_denied",
+    "has_share",
+];
+
 /// Words of groups and tenants that are not stated here: `group_checks` and `shares` have them.
 pub const SHARES: [&str; 16] = [
     "s_tokens",
@@ -150,16 +165,7 @@ fn runnable(call: &Call, e: &mut Expected) -> Left {
         return left;
     }
     join_share(call, e);
-    left.and(&[
-        "s_tokens",
-        "s_clock",
-        "s_filled_at",
-        "s_usable",
-        "s_weight",
-        "s_runnable",
-        "s_line",
-    ])
-    .and(&["s_used", "s_filter", "s_denied", "has_share", "booked"])
+    left.and(&TENANT_SHARE).and(&["booked"])
 }
 
 /// The task is runnable: what counts it.
@@ -280,16 +286,7 @@ fn quiescent(call: &Call, e: &mut Expected) -> Left {
     }
     leave_share(call, e);
     leave(e);
-    left.and(&[
-        "s_tokens",
-        "s_clock",
-        "s_filled_at",
-        "s_usable",
-        "s_weight",
-        "s_runnable",
-        "s_line",
-    ])
-    .and(&["s_used", "s_filter", "s_denied", "has_share"])
+    left.and(&TENANT_SHARE)
 }
 
 fn stopping(call: &Call, e: &mut Expected) -> Left {
