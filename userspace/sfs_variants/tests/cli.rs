@@ -84,11 +84,17 @@ fn mutants_are_killed_and_results_are_kept() {
     let (killed, others) = (figure(cells[2]), &cells[3..6]);
     let others: usize = others.iter().map(|cell| figure(cell)).sum();
     assert!(killed >= 1 && killed + others == 6, "{said}");
-    let first = results(folder.path());
+    // Which lines no run reaches is asked anew for the survivors of each campaign.
+    let kept = || -> Vec<_> {
+        let all = results(folder.path()).into_iter();
+        all.filter(|(name, _)| !name.ends_with("unreached.json"))
+            .collect()
+    };
+    let first = kept();
     assert!(first.len() >= 6, "{first:?}");
 
     run("7");
-    let second = results(folder.path());
+    let second = kept();
     assert!(first.iter().all(|one| second.contains(one)), "{second:?}");
     assert!(second.len() > first.len(), "{second:?}");
 }
