@@ -38,6 +38,11 @@ pub fn check() {
     }
 }
 
+/// A hint looks at the task's cgroup. A task that is or was in a sandbox since waits on as what it was.
+fn is_told_meanwhile(l: &Look) -> bool {
+    l.only_sandboxes != 0 && l.kinds & HINT != 0 && (l.fresh != 0 || l.sandbox == 0)
+}
+
 fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
     let kind = if queue >> 32 == 0 {
         queue >> 16
@@ -61,7 +66,8 @@ fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
             l.queue
         ));
     }
-    if matches!(kind, 2 | 6) && is_function(l) != (kind == 2) && !race::is_on() {
+    let is_right = is_function(l) == (kind == 2) || is_told_meanwhile(l);
+    if matches!(kind, 2 | 6) && !is_right && !race::is_on() {
         return Some("functions and others have queues of their own".to_owned());
     }
     let may_all = with(|s| (0..s.cpus.len()).all(|cpu| s.may_run(task, cpu)));
