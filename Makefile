@@ -76,9 +76,9 @@ demo: setup ## a FaaS workload under EEVDF and under scx_sfs, in a VM: a table a
 	cd userspace && $(CARGO) build --release --locked $(addprefix -p ,$(DEMO))
 	@SCHEDULERS="eevdf scx_sfs" OUT=out/demo $(LAB) bench
 
-test: build test-unit ## all tests: units, tools, and the scheduler in a live kernel
+test: build test-unit ## all tests: units, tools, and the scheduler in a live kernel; LONG=1/3 for a third of the longest cases (tests/README.md)
 	scripts/cargo-test --release --locked --workspace --test vm
-	tests/run
+	tests/run $(if $(LONG),--long $(LONG))
 
 test-unit: setup ## the tests that need no virtual machine
 	scripts/cargo-test --no-fail-fast --release --locked --workspace

@@ -61,7 +61,8 @@ pub fn list(tree: &Tree, options: &[&str], patterns: &[String]) -> Result<String
     Ok(said)
 }
 
-fn names(listed: &str) -> Vec<String> {
+/// The first word of each line that [`list`] returns.
+pub fn names(listed: &str) -> Vec<String> {
     let first_words = listed.lines().filter_map(|line| line.split(' ').next());
     first_words.map(str::to_string).collect()
 }

@@ -16,6 +16,7 @@ pub mod cli;
 pub mod count;
 pub mod guest;
 pub mod kind;
+pub mod long;
 pub mod perturb;
 pub mod pool;
 pub mod run;

@@ -4,6 +4,7 @@ use crate::blocks::Allowed;
 use crate::cases::{self, Cases};
 use crate::count::Count;
 use crate::guest::{self, Ended, Guests, Task};
+use crate::long::{self, Part};
 use crate::perturb::{self, Perturbations};
 use crate::pool;
 use anyhow::{Context, Result};
@@ -80,6 +81,9 @@ pub struct RunArgs {
     /// Perturbation K alone
     #[arg(long, value_name = "K", value_parser = perturbation, conflicts_with_all = ["perturb", "from"])]
     perturbation: Option<u16>,
+    /// Of the cases that tests/long lists, part K of N only
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["cases", "perturb", "perturbation"])]
+    long: Option<Part>,
     /// Prints the cases
     #[arg(long)]
     list: bool,
@@ -168,7 +172,8 @@ pub fn run(tree: &Tree, args: &RunArgs, interrupt: &Interrupt) -> Result<u8> {
         return Ok(0);
     }
     let work = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let cases = Cases::find(tree, &args.cases)?;
+    let patterns = patterns(tree, args)?;
+    let cases = Cases::find(tree, &patterns)?;
     let guests = Guests {
         tree,
         interrupt,
@@ -180,18 +185,30 @@ pub fn run(tree: &Tree, args: &RunArgs, interrupt: &Interrupt) -> Result<u8> {
         let perturbations = Perturbations {
             guests: &guests,
             words: args.words(),
-            patterns: &args.cases,
+            patterns: &patterns,
             jobs: args.jobs(),
         };
         return perturb::run(&perturbations, &cases, range, args.out.as_deref());
     }
     let suite = Suite {
         guests: &guests,
-        patterns: &args.cases,
+        patterns: &patterns,
         jobs: args.jobs(),
         unsteady: read(tree, "tests/unsteady")?,
     };
     suite.run(&cases)
+}
+
+/// The patterns for the cases that somebody wants. Says how many --long leaves out.
+fn patterns(tree: &Tree, args: &RunArgs) -> Result<Vec<String>> {
+    let Some(part) = args.long else {
+        return Ok(args.cases.clone());
+    };
+    let all = cases::names(&cases::list(tree, &[], &[])?);
+    let (chosen, left_out) = part.choose(all, &read(tree, long::LIST)?)?;
+    let line = format!("# {left_out} cases of {} are in other parts", long::LIST);
+    guest::print(&[line], "");
+    Ok(chosen)
 }
 
 /// A file of the repository; empty if there is none.

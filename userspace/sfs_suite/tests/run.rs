@@ -86,6 +86,33 @@ fn cases_are_divided_and_counts_add_up() {
 }
 
 #[test]
+fn long_cases_take_turns() {
+    let tree = tree();
+    fs::create_dir_all(tree.path().join("tests")).unwrap();
+    fs::write(tree.path().join("tests/long"), "disk_x: 9\nb: 8\n").unwrap();
+    let output = suite(tree.path(), &["--long", "2/2", "--jobs", "2"])
+        .output()
+        .unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{out}");
+    assert!(out.starts_with("# 1 cases of tests/long are in other parts\n"));
+    let calls = fs::read_to_string(tree.path().join("calls")).unwrap();
+    assert!(calls.contains("/2 a b c d e f g h i j k l\n"), "{calls}");
+}
+
+/// The list in the repository has cases only.
+#[test]
+fn the_list_of_long_cases_is_right() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let list = fs::read_to_string(top.join("tests/long")).unwrap();
+    let lines = list.lines().filter(|line| !line.starts_with("//"));
+    let seconds: Vec<u32> = lines
+        .map(|line| line.split_once(": ").unwrap().1.parse().unwrap())
+        .collect();
+    assert!(seconds.len() > 20 && seconds.is_sorted_by(|a, b| a >= b));
+}
+
+#[test]
 fn a_case_that_is_not_there_is_bad_usage() {
     let tree = tree();
     let output = suite(tree.path(), &["nosuch"]).output().unwrap();
