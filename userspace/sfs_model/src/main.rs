@@ -30,9 +30,6 @@ enum Task {
         /// Print what happened last before the first finding, or before the end
         #[arg(long)]
         timeline: bool,
-        /// Do not compare the kernel half with the rules at each callback
-        #[arg(long)]
-        unwatched: bool,
         /// End the run with more findings than these
         #[arg(long, default_value_t = machine::MOST_FINDINGS)]
         findings: usize,
@@ -100,6 +97,9 @@ struct What {
     /// A machine on which tasks cannot be moved from one queue to another
     #[arg(long)]
     stuck_queues: bool,
+    /// Do not compare the kernel half with the rules at each callback
+    #[arg(long)]
+    unwatched: bool,
 }
 
 impl What {
@@ -113,14 +113,15 @@ impl What {
         }
     }
 
-    /// The options that set these faults.
-    fn fault_options(&self) -> Vec<String> {
+    /// The options that set these faults, and what is compared.
+    fn options(&self) -> Vec<String> {
         let options = [
             (self.lost_kicks, "--lost-kicks"),
             (self.late_timers, "--late-timers"),
             (self.lost_releases, "--lost-releases"),
             (self.lost_events, "--lost-events"),
             (self.stuck_queues, "--stuck-queues"),
+            (self.unwatched, "--unwatched"),
         ];
         let given = options.into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, option)| option.to_string()).collect()
@@ -132,9 +133,8 @@ fn main() -> ExitCode {
         Task::Run {
             what,
             timeline,
-            unwatched,
             findings,
-        } => return one(&what, timeline, !unwatched, findings),
+        } => return one(&what, timeline, !what.unwatched, findings),
         Task::Shrink { what, seconds } => shrink(&what, Duration::from_secs(seconds)),
         Task::Search {
             seed,
@@ -164,7 +164,7 @@ fn main() -> ExitCode {
 
 /// Makes a finding small and shows it. Returns true if there is none.
 fn shrink(what: &What, time: Duration) -> anyhow::Result<bool> {
-    let (limits, faults) = (what.only.clone(), what.fault_options());
+    let (limits, faults) = (what.only.clone(), what.options());
     let Some(shrunk) = shrink::shrink(what.seed, what.ms, limits, &faults, time)? else {
         let (seed, ms) = (what.seed, what.ms);
         let _ = writeln!(std::io::stdout(), "seed {seed} has no finding in {ms} ms");

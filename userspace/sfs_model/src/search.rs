@@ -159,7 +159,7 @@ fn repeat(seed: u64, rules: bool) -> String {
     let unwatched = if rules { "" } else { " --unwatched" };
     format!(
         "repeat with: {program} run {seed} --timeline{unwatched}\n\
-         make small with: {program} shrink {seed}"
+         make small with: {program} shrink {seed}{unwatched}"
     )
 }
 
