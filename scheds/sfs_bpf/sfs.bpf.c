@@ -412,7 +412,7 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	if (pinned < 0 || cctx->nr_first) {
 		note_waiting(tctx, dsq);
 		scx_bpf_dsq_insert(p, dsq, slice, enq_flags | SCX_ENQ_HEAD);
-		kick_idle_cpu(p, -1);
+		kick_idle_cpu(p, pinned);
 		return;
 	}
 	note_first(tctx, pinned);
