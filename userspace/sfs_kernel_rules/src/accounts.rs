@@ -281,6 +281,10 @@ fn quiescent(call: &Call, e: &mut Expected) -> Left {
     leave_queue(&mut e.l);
     let left = Left(vec!["recovery_told"]);
     if e.l.tenant == 0 {
+        if e.l.active != 0 {
+            // Its present group says by which share it is judged now.
+            copy_share(call, e);
+        }
         leave(e);
         return left;
     }
