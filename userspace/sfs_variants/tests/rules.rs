@@ -64,18 +64,19 @@ fn copy(from: &Path, to: &Path, (file, was, is): (&str, &str, &str)) {
 
 /// The first finding of some seeds; `None`: there is none.
 fn finding(model: &Model, library: &Path) -> Option<String> {
+    (1..=SEEDS).find_map(|seed| finding_of(model, library, Run::new(seed, 50)))
+}
+
+fn finding_of(model: &Model, library: &Path, run: Run) -> Option<String> {
     let setting = Setting {
         arguments: vec!["--findings", "0"],
         ..Setting::default()
     };
-    (1..=SEEDS).find_map(|seed| {
-        let run = Run::new(seed, 50).plain();
-        let done = runs::run(&model.program, library, run, &setting).expect("it runs");
-        match done.ending {
-            Ending::Finding(text) => Some(text),
-            _ => None,
-        }
-    })
+    let done = runs::run(&model.program, library, run.plain(), &setting).expect("it runs");
+    match done.ending {
+        Ending::Finding(text) => Some(text),
+        _ => None,
+    }
 }
 
 #[test]
@@ -94,4 +95,25 @@ fn wrong_decisions_are_noticed_and_right_ones_are_not() {
         assert_eq!(said, None, "{change:?}");
         assert!(finding(&model, &library).is_some(), "{change:?}");
     }
+}
+
+/// A short turn that is queued in cpu_release() with SCX_ENQ_PREEMPT takes the slice of the displaced
+/// task, which is still the CPU's current one and waits in a queue already: sched_ext then warns of a
+/// task with a slice of zero.
+#[test]
+fn a_displaced_task_that_loses_its_slice_is_noticed() {
+    let tree = Tree::find().expect("the repository");
+    let model = Model::build(&tree, None).expect("the model is built");
+    let scratch = model.scratch().expect("a folder");
+    let change = (
+        "prompt.bpf.h",
+        "cctx->in_release ? SCX_ENQ_HEAD :",
+        "false ? SCX_ENQ_HEAD :",
+    );
+    let (half, library) = (scratch.path().join("half"), scratch.path().join("wrong"));
+    copy(&model.half, &half, change);
+    let said = model.compile(&half, &["-O1", "-g0"], &library);
+    assert_eq!(said.expect("clang runs"), None);
+    let found = finding_of(&model, &library, Run::new(5, 125)).expect("a finding");
+    assert!(found.contains("its turn is 0 ns long"), "{found}");
 }
