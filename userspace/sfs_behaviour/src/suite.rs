@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use sfs_testbed::case::Case;
+use sfs_testbed::kernel_log::KernelLog;
 use sfs_testbed::runner::{self, Verdict};
 use sfs_testbed::{clock, scheduler, waste};
 use sfs_text::LINE_CHARS;
@@ -31,7 +32,8 @@ pub fn list(cases: &[&Case], apart: Option<&str>) {
 ///
 /// # Errors
 ///
-/// A case cannot be run at all, or the watch for wasted CPUs cannot be loaded.
+/// A case cannot be run at all, the watch for wasted CPUs cannot be loaded, or the kernel's log cannot
+/// be read.
 pub fn run(cases: &[&Case], apart: Option<&str>, part: Part, program: &Path) -> Result<bool> {
     let cpus = std::thread::available_parallelism()?.get();
     let machine = waste::Machine::this(cpus);
@@ -40,7 +42,7 @@ pub fn run(cases: &[&Case], apart: Option<&str>, part: Part, program: &Path) -> 
         .zip(cases)
         .filter(|(_, case)| case.apart() == apart)
         .collect();
-    let mut watch = waste::watch()?;
+    let (mut watch, mut log) = (waste::watch()?, KernelLog::open()?);
     if part.first == 1 && (apart.is_none() || numbered.len() == cases.len()) {
         println!("TAP version 14\n1..{}", cases.len());
     }
@@ -49,10 +51,11 @@ pub fn run(cases: &[&Case], apart: Option<&str>, part: Part, program: &Path) -> 
         watch.start()?;
         let (verdict, notes) = runner::run(case, program, cpus)?;
         let waste = waste::notes(&watch.stop()?, &scheduler::take_spans(), machine);
+        let warnings = log.notes()?;
         let took = clock::since(start);
         counts.add(&verdict);
         println!("{}", result_line(number, case, &verdict, &notes));
-        for note in notes.into_iter().chain(waste) {
+        for note in notes.into_iter().chain(waste).chain(warnings) {
             println!("#   {}", sfs_text::line(note, LINE_CHARS));
         }
         println!("#   {:.1} s", took.as_secs_f64());

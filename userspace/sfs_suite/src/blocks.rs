@@ -12,7 +12,8 @@ const LONGEST_WASTE_MS: f64 = 4.0;
 pub struct Allowed(HashSet<String>);
 
 impl Allowed {
-    /// From the list: one a line, as `NAME: why`, `NAME/share: why` or `NAME/waits: why`.
+    /// From the list: one a line, as `NAME: why`, `NAME/share: why`, `NAME/waits: why` or
+    /// `NAME/kernel: why`.
     pub fn parse(list: &str) -> Self {
         let names = list.lines().filter_map(|line| line.split(':').next());
         Self(names.map(str::to_string).collect())
@@ -25,7 +26,8 @@ impl Allowed {
 
 /// Puts the lines of TAP together to whole cases, so that those of several guests do not mix.
 /// Fails a case that passed, but in which a task waited longer than a tick beside an idle
-/// CPU, or that says "too much wasted" or "waited too long", unless the list allows it.
+/// CPU, or that says "too much wasted", "waited too long" or "the kernel warned", unless the list
+/// allows it.
 #[derive(Debug)]
 pub struct Blocks<'a> {
     allowed: &'a Allowed,
@@ -93,8 +95,13 @@ impl<'a> Blocks<'a> {
             let long = longest.parse().is_ok_and(|ms: f64| ms > LONGEST_WASTE_MS);
             return (long && !self.allowed.has(name, "")).then_some(", more than a tick");
         }
-        let fails = (note.starts_with("too much wasted: ") && !self.allowed.has(name, "/share"))
-            || (note.starts_with("waited too long: ") && !self.allowed.has(name, "/waits"));
+        let fails = [
+            ("too much wasted: ", "/share"),
+            ("waited too long: ", "/waits"),
+            ("the kernel warned: ", "/kernel"),
+        ]
+        .iter()
+        .any(|(begin, what)| note.starts_with(begin) && !self.allowed.has(name, what));
         fails.then_some("")
     }
 
@@ -208,11 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn waits_fail_a_case() {
-        let lines = ["ok 1 - late # about", "#   waited too long: x", "#   1 s"];
-        assert_eq!(pass(&Allowed::default(), &lines).1.worse, 1);
-        let allowed = Allowed::parse("late/waits: known");
-        assert_eq!(pass(&allowed, &lines).1.worse, 0);
+    fn waits_and_warnings_fail_a_case() {
+        for (note, what) in [
+            ("waited too long", "waits"),
+            ("the kernel warned", "kernel"),
+        ] {
+            let note = format!("#   {note}: x");
+            let lines = ["ok 1 - late # about", &note, "#   1 s"];
+            assert_eq!(pass(&Allowed::default(), &lines).1.worse, 1);
+            let allowed = Allowed::parse(&format!("late/{what}: known"));
+            assert_eq!(pass(&allowed, &lines).1.worse, 0);
+        }
     }
 
     #[test]

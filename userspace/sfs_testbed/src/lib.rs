@@ -6,6 +6,7 @@
 pub mod case;
 pub mod cgroup;
 pub mod clock;
+pub mod kernel_log;
 pub mod late_page;
 pub mod perturbation;
 pub mod process;
