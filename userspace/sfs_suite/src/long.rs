@@ -1,5 +1,5 @@
-//! The longest cases take turns (`tests/run --long K/N`): half of the suite's time goes to a fifth of
-//! its cases, and `.ci/run` has an hour.
+//! The longest cases take turns (`tests/run --long K/N`): three quarters of the suite's time go to
+//! less than half of its cases, and `.ci/run` has an hour.
 
 use anyhow::Result;
 use sfs_jobs::failure::Failure;
