@@ -73,6 +73,8 @@ impl Watch {
         let mut open = BpfSkelBuilder::default()
             .open(object)
             .context("cannot open the program that records processes")?;
+        // A part of scx's headers, which needs a kernel with sched_ext.
+        open.progs.scx_lib_init_probe.set_autoload(false);
         let memory = open.maps.processes.set_max_entries(room);
         memory.context("cannot set the memory for processes")?;
         let constants = open.maps.rodata_data.as_deref_mut();

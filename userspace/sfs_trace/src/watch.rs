@@ -211,6 +211,8 @@ fn leave_out(open: &mut OpenBpfSkel<'_>) -> Result<Vec<&'static str>> {
     let point = |name: &str| types.type_by_name::<Typedef<'_>>(name).is_some();
     let function = |name: &str| types.type_by_name::<Func<'_>>(name).is_some();
     let mut missing = Vec::new();
+    // A part of scx's headers, which needs a kernel with sched_ext.
+    open.progs.scx_lib_init_probe.set_autoload(false);
     if !point("btf_trace_sched_exit_tp") {
         open.progs.on_schedule.set_autoload(false);
         missing.push("turns and invocations that change while a task keeps its CPU");

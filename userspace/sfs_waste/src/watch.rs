@@ -45,6 +45,8 @@ impl Watch {
         let mut open = BpfSkelBuilder::default()
             .open(object)
             .context("cannot open the program that watches for wasted CPUs")?;
+        // A part of scx's headers, which needs a kernel with sched_ext.
+        open.progs.scx_lib_init_probe.set_autoload(false);
         open.maps.events.set_max_entries(bytes)?;
         let mut skel = open
             .load()
