@@ -356,14 +356,20 @@ fn one_line(summary: &Summary) -> String {
     let ms = |stats: Option<faas_data::stats::Stats>| {
         stats.map_or_else(|| "-".to_string(), |stats| format!("{:.1}", stats.mean))
     };
+    let work = summary.fixed_work.as_ref();
+    let work = work.map(|work| {
+        let ratio = work.all.cpu_over_alone;
+        format!(", fixed work took {ratio:.3} of its CPU time alone")
+    });
     format!(
-        "{}: mean turnaround {} ms (short {}, long {}), {} of {} invocations failed",
+        "{}: mean turnaround {} ms (short {}, long {}), {} of {} invocations failed{}",
         summary.scheduler.name,
         ms(summary.turnaround_ms),
         ms(summary.short.turnaround_ms),
         ms(summary.long.turnaround_ms),
         summary.failed,
         summary.trace.invocations,
+        work.unwrap_or_default(),
     )
 }
 
