@@ -29,23 +29,26 @@ const MOST: u64 = 1 << 40;
 /// The spread above which the measurement is doubtful.
 pub const DOUBTFUL: f64 = 0.05;
 
-/// The spread above which it is no measurement.
-pub const USELESS: f64 = 0.25;
+/// The spread above which it is no measurement, by default, in per cent.
+pub const USELESS_PERCENT: u32 = 25;
 
 /// Why there are no rates.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Problem {
     /// The samples of one value differ too much.
     #[error(
-        "the calibration of {} varies by {:.0} % (interquartile range of {REPETITIONS}; want less \
-         than {:.0} %): something else uses this machine; try again when it is idle",
-        .kernel.name(), .spread * 100.0, USELESS * 100.0
+        "the calibration of {} varies by {:.0} % (interquartile range of {REPETITIONS}; want at \
+         most {limit} %): something else uses this machine; try again when it is idle, or with a \
+         larger --max-spread",
+        .kernel.name(), .spread * 100.0
     )]
     Varies {
         /// The kind of work.
         kernel: Kernel,
         /// Interquartile range / median.
         spread: f64,
+        /// The largest that was permitted, in per cent.
+        limit: u32,
     },
     /// Iterations take no time.
     #[error("the calibration of {} found no time that it takes: is the CPU clock of this machine right?", .0.name())]
@@ -98,12 +101,14 @@ impl Calibrated {
 
 /// Finds the rates of `kernels`. `sample` measures a process that makes the
 /// working set of a kernel, if there is one, and does a number of iterations on
-/// it; its CPU time is in ns.
+/// it; its CPU time is in ns. The interquartile range of samples may be `limit`
+/// per cent of their median.
 ///
 /// # Errors
 /// If a sample fails, or the samples vary too much.
 pub fn calibrate(
     kernels: &[Kernel],
+    limit: u32,
     mut sample: impl FnMut(Option<Kernel>, u64) -> Result<u64, String>,
 ) -> Result<Calibrated, Problem> {
     let mut take = |kernel, count| sample(kernel, count).map_err(Problem::Sample);
@@ -112,9 +117,16 @@ pub fn calibrate(
     let start_ns = median(&repeat(|| take(None, 0))?);
     let mut found = Vec::new();
     for kernel in kernels {
-        found.push(one(*kernel, start_ns, &mut |count| {
-            take(Some(*kernel), count)
-        })?);
+        let one = one(*kernel, start_ns, &mut |count| take(Some(*kernel), count))?;
+        let spread = one.spread;
+        if spread * 100.0 > f64::from(limit) {
+            return Err(Problem::Varies {
+                kernel: *kernel,
+                spread,
+                limit,
+            });
+        }
+        found.push(one);
     }
     Ok(Calibrated {
         start_ns,
@@ -129,9 +141,6 @@ fn one(kernel: Kernel, start_ns: u64, take: &mut Sampler<'_>) -> Result<Found, P
     let count = enough(kernel, empty_ns, take)?;
     let (samples, spread) = steadiest(|| take(count))?;
     let taken_ns = median(&samples).saturating_sub(empty_ns);
-    if spread > USELESS {
-        return Err(Problem::Varies { kernel, spread });
-    }
     let iteration_ps = (u128::from(taken_ns) * 1000 / u128::from(count)) as u64;
     if iteration_ps == 0 {
         return Err(Problem::NoTime(kernel));
@@ -215,7 +224,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_quiet_machine_are_found() {
         let kernels = [Kernel::ALL[2], Kernel::ALL[7]];
-        let found = calibrate(&kernels, machine(|_| 0.0)).unwrap();
+        let found = calibrate(&kernels, 25, machine(|_| 0.0)).unwrap();
         assert_eq!(found.start_ns, 200_000);
         let numbers: Vec<usize> = found.kernels.iter().map(|one| one.number).collect();
         assert_eq!(numbers, [2, 7]);
@@ -231,7 +240,7 @@ mod tests {
     #[test]
     fn a_rare_disturbance_does_not_count() {
         let noise = |number: u64| if number % 5 == 0 { 3.0 } else { 0.0 };
-        let found = calibrate(&[Kernel::ALL[0]], machine(noise)).unwrap();
+        let found = calibrate(&[Kernel::ALL[0]], 25, machine(noise)).unwrap();
         let one = found.kernels[0];
         assert_eq!((one.setup_ns, one.iteration_ps), (3_000_000, 1_500));
     }
@@ -246,7 +255,7 @@ mod tests {
                 0.0
             }
         };
-        let found = calibrate(&[Kernel::ALL[0]], machine(noise)).unwrap();
+        let found = calibrate(&[Kernel::ALL[0]], 25, machine(noise)).unwrap();
         let one = found.kernels[0];
         assert_eq!((one.iteration_ps, one.spread), (1_500, 0.0));
     }
@@ -255,11 +264,12 @@ mod tests {
     fn a_little_variation_is_told_and_much_is_refused() {
         let found = calibrate(
             &[Kernel::ALL[0]],
+            25,
             machine(|number| 0.02 * (number % 5) as f64),
         );
         let spread = found.unwrap().kernels[0].spread;
         assert!(spread > 0.01 && spread < DOUBTFUL, "{spread}");
-        let found = calibrate(&[Kernel::ALL[0]], machine(|number| (number % 3) as f64));
+        let found = calibrate(&[Kernel::ALL[0]], 25, machine(|number| (number % 3) as f64));
         let said = found.unwrap_err().to_string();
         assert!(
             said.starts_with("the calibration of chase-32k varies by 100 %"),
@@ -269,9 +279,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_stands_still_and_a_failed_sample_are_errors() {
-        let still = calibrate(&[Kernel::ALL[3]], |_, _| Ok(5));
+        let still = calibrate(&[Kernel::ALL[3]], 25, |_, _| Ok(5));
         assert_eq!(still.unwrap_err(), Problem::NoTime(Kernel::ALL[3]));
-        let failed = calibrate(&[Kernel::ALL[3]], |kernel, _| match kernel {
+        let failed = calibrate(&[Kernel::ALL[3]], 25, |kernel, _| match kernel {
             None => Ok(5),
             Some(_) => Err("no memory".to_string()),
         });

@@ -31,6 +31,8 @@ struct Order {
     kernels: Vec<usize>,
     /// Whether the other CPUs are to be busy.
     busy: bool,
+    /// How much the measurements may vary, in per cent.
+    limit: u32,
 }
 
 /// What a calibration has found.
@@ -46,15 +48,17 @@ pub struct Report {
 
 /// Measures what `kernels` take alone. With `busy`, all other CPUs that this
 /// process may use execute no-operation instructions meanwhile: emulated CPUs
-/// share one stream of instructions, so work is as slow as that makes it.
+/// share one stream of instructions, so work is as slow as that makes it. The
+/// interquartile range of measurements may be `limit` per cent of their median.
 ///
 /// # Errors
 /// If real-time priority is not permitted, there is no memory for a working
 /// set, or the measurements vary too much.
-pub fn measure(kernels: &[Kernel], busy: bool) -> Result<Report> {
+pub fn measure(kernels: &[Kernel], busy: bool, limit: u32) -> Result<Report> {
     let order = Order {
         kernels: kernels.iter().map(|kernel| kernel.number()).collect(),
         busy,
+        limit,
     };
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let output = Command::new(program)
@@ -99,7 +103,8 @@ fn carry_out(order: &Order) -> Result<Report, String> {
     permitted.map_err(|errno| format!("{HOW_TO_PERMIT} ({errno})"))?;
     let known = |number: &usize| Kernel::ALL.get(*number).copied();
     let kernels: Vec<Kernel> = order.kernels.iter().filter_map(known).collect();
-    let calibrated = calibrate(&kernels, sample).map_err(|problem| problem.to_string())?;
+    let calibrated =
+        calibrate(&kernels, order.limit, sample).map_err(|problem| problem.to_string())?;
     Ok(Report {
         cpu: *own as u32,
         beside: company.0.len() as u32,

@@ -18,6 +18,7 @@ use faas_data::output::{note, print, Sink};
 use faas_data::result;
 use faas_data::summary::{json, summarise, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
+use faas_fixed::calibration::USELESS_PERCENT;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -171,6 +172,10 @@ struct KindArgs {
     /// Kind of blocking of io phases without a kind (io:5000@pipe has one)
     #[arg(long, value_parser = kind::<Blocking>(), default_value_t = Blocking::Sleep, value_name = "KIND")]
     io_kind: Blocking,
+    /// How much the measurements of the calibration of fixed work may vary:
+    /// interquartile range / median, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = USELESS_PERCENT, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    max_spread: u32,
 }
 
 #[derive(Debug, Args)]
@@ -323,6 +328,7 @@ impl RunArgs {
                 work: self.kinds.work,
                 blocking: self.kinds.io_kind,
             },
+            max_spread: self.kinds.max_spread,
         })
     }
 }

@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 const SHARED: &str = "icount";
 
 /// Measures the fixed work of `trace`, if it has any, writes the rates into
-/// `setup`, and returns what the summary is to say.
+/// `setup`, and returns what the summary is to say. The measurements may vary
+/// by `limit` per cent.
 ///
 /// # Errors
 /// If working sets do not fit the memory, or the measurement fails or varies
@@ -25,13 +26,14 @@ pub(crate) fn prepare(
     trace: &Trace,
     cpus: u32,
     accel: &str,
+    limit: u32,
 ) -> Result<Option<Calibration>> {
     let kernels = setup.kernels(trace);
     if kernels.is_empty() {
         return Ok(None);
     }
     check_memory(setup, trace, cpus, &kernels)?;
-    let report = measure(&kernels, accel == SHARED)?;
+    let report = measure(&kernels, accel == SHARED, limit)?;
     setup.rates = report.calibrated.rates();
     for one in &report.calibrated.kernels {
         if one.spread > DOUBTFUL {

@@ -43,6 +43,8 @@ pub struct Run {
     pub sandboxes: Option<Sandboxes>,
     /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
+    /// How much the calibration of fixed work may vary, in per cent.
+    pub max_spread: u32,
 }
 
 /// Space reserved for a summary.
@@ -105,7 +107,8 @@ impl Run {
         let pin = pin(self.cpus)?;
         let mut setup = self.setup(pin);
         // Before any scheduler but the kernel's own is there.
-        let calibration = fixed::prepare(&mut setup, &trace, self.cpus, &self.accel)?;
+        let calibration =
+            fixed::prepare(&mut setup, &trace, self.cpus, &self.accel, self.max_spread)?;
         self.carry_out(&trace, pin, calibration, || self.measure(&trace, &setup))
     }
 

@@ -39,21 +39,23 @@ impl Branch {
     /// Takes the next `count` branches; returns what the arms have computed.
     pub(super) fn run(&mut self, count: u64) -> u64 {
         let lines = black_box(&self.lines[..]);
+        let (mut at, mut key, mut value) = (self.at, self.key, self.value);
         for _ in 0..count {
-            let word = lines[self.at / WORDS].0[self.at % WORDS];
-            // Black boxes, so that the arms remain arms.
-            if word.wrapping_mul(self.key) >> 63 == 0 {
-                self.value = black_box(self.value.wrapping_add(word));
+            let word = lines[at / WORDS].0[at % WORDS];
+            // A black box, so that the arms remain arms.
+            if word.wrapping_mul(key) >> 63 == 0 {
+                value = black_box(value.wrapping_add(word));
             } else {
-                self.value = black_box(self.value.rotate_left(7) ^ word);
+                value = value.rotate_left(7) ^ word;
             }
-            self.at += 1;
-            if self.at == lines.len() * WORDS {
-                self.at = 0;
-                self.key = self.key.wrapping_add(STEP);
+            at += 1;
+            if at == lines.len() * WORDS {
+                at = 0;
+                key = key.wrapping_add(STEP);
             }
         }
-        black_box(self.value)
+        (self.at, self.key, self.value) = (at, key, value);
+        black_box(value)
     }
 }
 

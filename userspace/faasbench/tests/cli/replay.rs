@@ -68,7 +68,8 @@ fn fixed_work_is_calibrated_and_compared_with_what_it_takes_alone() {
     place.write("plain.csv", TINY);
     for sandbox in ["process", "warm --prestart 1", "warm --handler fork"] {
         place.succeed(&format!(
-            "run --trace t.csv --scheduler eevdf --cpus 1 --out out --sandbox {sandbox}"
+            "run --trace t.csv --scheduler eevdf --cpus 1 --out out --sandbox {sandbox} \
+             --max-spread 1000"
         ));
         let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
         let text = place.read("out/eevdf.csv");
@@ -97,7 +98,7 @@ fn fixed_work_is_calibrated_and_compared_with_what_it_takes_alone() {
     assert_eq!(again["fixed_work"]["invocations"], 3);
     // By an option, where the trace has no kind.
     place.succeed(
-        "run --trace plain.csv --scheduler eevdf --cpus 1 --out out --work sum-32k --name sum",
+        "run --trace plain.csv --scheduler eevdf --cpus 1 --out out --work sum-32k --name sum --max-spread 1000",
     );
     let sum: serde_json::Value = serde_json::from_str(&place.read("out/sum.json")).unwrap();
     assert!(
