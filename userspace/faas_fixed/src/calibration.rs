@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_rare_disturbance_does_not_count() {
-        let noise = |number: u64| if number % 5 == 0 { 3.0 } else { 0.0 };
+        let noise = |number: u64| if number.is_multiple_of(5) { 3.0 } else { 0.0 };
         let found = calibrate(&[Kernel::ALL[0]], 25, machine(noise)).unwrap();
         let one = found.kernels[0];
         assert_eq!((one.setup_ns, one.iteration_ps), (3_000_000, 1_500));

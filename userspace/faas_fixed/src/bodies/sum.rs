@@ -28,7 +28,7 @@ impl Sum {
             // The optimiser does not know that it has seen them before.
             let lines = black_box(&self.lines[self.at..self.at + stretch]);
             for line in lines {
-                // Not an iterator over words, which takes ten times the instructions.
+                // Not an iterator over words, which takes several times the instructions.
                 let [a, b, c, d, e, f, g, h] = line.0;
                 let left = a.wrapping_add(b).wrapping_add(c).wrapping_add(d);
                 let right = e.wrapping_add(f).wrapping_add(g).wrapping_add(h);
