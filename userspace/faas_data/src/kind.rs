@@ -1,6 +1,8 @@
 //! What a phase of an invocation does: kinds of computing and of blocking. A
-//! phase takes the time in the trace, whatever its kind.
+//! phase takes the time in the trace, whatever its kind, unless its work is
+//! fixed: then it takes as long as that needs.
 
+use crate::fixed::Kernel;
 use std::fmt;
 
 /// Common to both kinds of phases.
@@ -50,12 +52,23 @@ pub enum Work {
     Md,
     /// sa of the SFS paper: reading a dictionary and scoring a sentence.
     Sa,
+    /// As many iterations as take the time of the phase on an idle machine.
+    Fixed(Kernel),
 }
 
 impl Work {
     /// Its index in [`Kind::ALL`].
     pub fn number(self) -> u64 {
-        self as u64
+        let place = Self::ALL.iter().position(|kind| *kind == self);
+        place.unwrap_or(0) as u64
+    }
+
+    /// The kind of fixed work, if it is fixed.
+    pub fn fixed(self) -> Option<Kernel> {
+        match self {
+            Self::Fixed(kernel) => Some(kernel),
+            _ => None,
+        }
     }
 
     /// The kind with this number; spin if there is none.
@@ -76,6 +89,15 @@ impl Kind for Work {
         Self::Sentiment,
         Self::Md,
         Self::Sa,
+        Self::Fixed(Kernel::ALL[0]),
+        Self::Fixed(Kernel::ALL[1]),
+        Self::Fixed(Kernel::ALL[2]),
+        Self::Fixed(Kernel::ALL[3]),
+        Self::Fixed(Kernel::ALL[4]),
+        Self::Fixed(Kernel::ALL[5]),
+        Self::Fixed(Kernel::ALL[6]),
+        Self::Fixed(Kernel::ALL[7]),
+        Self::Fixed(Kernel::ALL[8]),
     ];
 
     fn name(self) -> &'static str {
@@ -90,6 +112,7 @@ impl Kind for Work {
             Self::Sentiment => "sentiment",
             Self::Md => "md",
             Self::Sa => "sa",
+            Self::Fixed(kernel) => kernel.name(),
         }
     }
 
@@ -107,6 +130,7 @@ impl Kind for Work {
             Self::Sentiment => "Scoring the sentiment of English sentences",
             Self::Md => "md of the SFS paper: reading a JSON file and making Markdown of it",
             Self::Sa => "sa of the SFS paper: reading a dictionary and scoring a sentence",
+            Self::Fixed(kernel) => kernel.about(),
         }
     }
 }
@@ -210,6 +234,12 @@ mod tests {
             assert!(!kind.about().is_empty());
         }
         assert_eq!(from_number(u64::MAX), K::ALL[0]);
+    }
+
+    #[test]
+    fn every_kind_of_fixed_work_is_a_kind() {
+        let fixed = Work::ALL.iter().filter_map(|work| work.fixed());
+        assert_eq!(fixed.collect::<Vec<_>>(), Kernel::ALL);
     }
 
     #[test]

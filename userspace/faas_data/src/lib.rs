@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`trace`] | arrivals and their work: read, checked, written |
 //! | [`kind`] | what a phase of an invocation does |
+//! | [`fixed`] | phases that do an amount of work, not of CPU time |
 //! | [`result`] | measurements of each invocation: read, checked, written |
 //! | [`measure`] | turnaround, slowdown and run-time effectiveness of one invocation; the split into short and long |
 //! | [`stats`] | means, percentiles and spread of many |
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod fixed;
 pub mod input;
 pub mod kind;
 pub mod measure;

@@ -99,6 +99,7 @@ mod tests {
             involuntary_switches: 0,
             exit,
             runqueue_wait_us: None,
+            alone_us: None,
         }
     }
 

@@ -14,7 +14,10 @@
 //! sandbox the kernel counts it (`/proc/PID/schedstat`); for a forked process
 //! it is the time since the fork minus the time that it ran and blocked. It is
 //! empty if unknown, for example if files may have made such a process wait.
-//! Files of earlier versions end with the column `exit`.
+//! Files of earlier versions end with the column `exit`. If any invocation does
+//! fixed work ([`crate::fixed`]), a column follows: `alone_us` is the CPU time
+//! that it takes alone, by calibration; empty for invocations that count CPU
+//! time.
 //!
 //! For a warm sandbox, `cpu_us`, switches and `runqueue_wait_us` are the
 //! increases since it began to wait for this request. An invocation failed with
@@ -34,6 +37,11 @@ pub const HEADER: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_
 /// The first line of a result without run-queue waits, which can also be read.
 const HEADER_WITHOUT_WAIT: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
                                    voluntary_switches,involuntary_switches,exit";
+
+/// The first line of a result with fixed work.
+const HEADER_WITH_ALONE: &str = "id,function,arrival_us,start_us,end_us,cpu_us,service_us,\
+                                 voluntary_switches,involuntary_switches,exit,\
+                                 runqueue_wait_us,alone_us";
 
 /// How an invocation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +95,9 @@ pub struct Record {
     pub exit: Exit,
     /// Time for which it was runnable without running, in microseconds.
     pub runqueue_wait_us: Option<u64>,
+    /// CPU time that its process takes alone, in microseconds, if its work is
+    /// fixed.
+    pub alone_us: Option<u64>,
 }
 
 impl Record {
@@ -101,18 +112,23 @@ impl Record {
 
 /// Upper bound of the length in bytes of the result of these invocations.
 pub fn most_bytes(invocations: &[Invocation]) -> u64 {
-    // Nine numbers of up to 20 digits, "signal:" and a number, and 11 separators.
-    const NUMBERS: usize = 9 * 20 + 17 + 11;
+    // Ten numbers of up to 20 digits, "signal:" and a number, and 12 separators.
+    const NUMBERS: usize = 10 * 20 + 17 + 12;
     let row = |one: &Invocation| (one.function.len() + NUMBERS) as u64;
-    HEADER.len() as u64 + 1 + invocations.iter().map(row).sum::<u64>()
+    HEADER_WITH_ALONE.len() as u64 + 1 + invocations.iter().map(row).sum::<u64>()
 }
 
 /// The text of a result.
 pub fn to_csv(records: &[Record]) -> String {
-    let mut text = format!("{HEADER}\n");
+    let is_fixed = records.iter().any(|one| one.alone_us.is_some());
+    let mut text = format!("{}\n", if is_fixed { HEADER_WITH_ALONE } else { HEADER });
     for one in records {
         push_row(&mut text, one);
-        let _ = writeln!(text, ",{}", time(one.runqueue_wait_us));
+        let _ = write!(text, ",{}", time(one.runqueue_wait_us));
+        if is_fixed {
+            let _ = write!(text, ",{}", time(one.alone_us));
+        }
+        text.push('\n');
     }
     text
 }
@@ -174,6 +190,7 @@ pub fn parse(file: &str, bytes: &[u8], trace: &[Invocation]) -> Result<Vec<Recor
         message,
     };
     let columns = match lines[0].1 {
+        HEADER_WITH_ALONE => 12,
         HEADER => 11,
         HEADER_WITHOUT_WAIT => 10,
         _ => 0,
@@ -209,6 +226,7 @@ fn parse_row(text: &str, columns: usize) -> Result<Record, String> {
     let [id, function, arrival, start, end, cpu, service, voluntary, involuntary, exit] =
         *fields.first_chunk().ok_or_else(wrong)?;
     let wait = fields.get(10).unwrap_or(&"");
+    let alone = fields.get(11).unwrap_or(&"");
     let optional = |what: &str, text: &str| match text {
         "" => Ok(None),
         text => input::number(what, text, MAX_US).map(Some),
@@ -225,6 +243,7 @@ fn parse_row(text: &str, columns: usize) -> Result<Record, String> {
         involuntary_switches: input::number("involuntary switches", involuntary, MAX_US)?,
         exit: parse_exit(exit)?,
         runqueue_wait_us: optional("run-queue wait", wait)?,
+        alone_us: optional("CPU time alone", alone)?,
     })
 }
 
@@ -294,6 +313,17 @@ mod tests {
             let records = read(rows).unwrap();
             assert_eq!(to_csv(&records), format!("{HEADER}\n{rows}"));
         }
+    }
+
+    #[test]
+    fn fixed_work_has_a_column_of_its_own() {
+        let rows = "0,f,5,6,17,11,10,1,2,0,4,10\n1,g,6,7,30,21,20,0,0,0,,\n";
+        let text = format!("{HEADER_WITH_ALONE}\n{rows}");
+        let records = parse("r.csv", text.as_bytes(), &trace()).unwrap();
+        let alone: Vec<_> = records.iter().map(|one| one.alone_us).collect();
+        assert_eq!((alone, to_csv(&records)), (vec![Some(10), None], text));
+        let short = format!("{HEADER}\n{rows}");
+        assert!(parse("r.csv", short.as_bytes(), &trace()).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! empty. The reader is strict: anything else is an error with its line, never
 //! a guess.
 
+use crate::fixed::Kernel;
 use crate::input::{self, InputError, MAX_US};
 use crate::kind::{Blocking, Kind, Work};
 use anyhow::Result;
@@ -53,6 +54,14 @@ impl Phase {
     pub fn us(&self) -> u64 {
         match self {
             Self::Cpu { us, .. } | Self::Io { us, .. } => *us,
+        }
+    }
+
+    /// Its kind of work, if that is fixed.
+    pub fn fixed(&self) -> Option<Kernel> {
+        match self {
+            Self::Cpu { work, .. } => work.and_then(Work::fixed),
+            Self::Io { .. } => None,
         }
     }
 
@@ -392,7 +401,8 @@ mod tests {
             (
                 "1,f,cpu:5@gpu",
                 "t.csv:2: `gpu` is not a kind of cpu phase: want one of spin, fib, primes, stream, \
-                 file, json, markdown, sentiment, md, sa",
+                 file, json, markdown, sentiment, md, sa, chase-32k, chase-1m, chase-8m, sum-32k, \
+                 sum-1m, sum-8m, branch-32k, branch-1m, branch-8m",
             ),
             (
                 "1,f,io:5@",

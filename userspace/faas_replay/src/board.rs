@@ -12,11 +12,14 @@ pub use slot::{Slot, State};
 
 use super::realtime::ChildPolicy;
 use anyhow::{Context, Result};
+use faas_data::fixed::Kernel;
 use faas_data::kind::{Defaults, Work};
 use faas_data::trace::{Invocation, Phase};
+use faas_fixed::rates::Rates;
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
 use slot::{pack, ARRIVAL, FUNCTION, PHASES, SLOT};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,7 +39,8 @@ const READY: usize = 8;
 const PRESTARTED: usize = 9;
 const COLD_STARTS: usize = 10;
 const DIED: usize = 11;
-const HEAD: usize = 16;
+const RATES: usize = 16;
+const HEAD: usize = RATES + Rates::WORDS;
 
 /// The parameters of a replay on the board.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +56,8 @@ pub struct Plan {
     /// Number of sandboxes of each function started before the replay; `None`:
     /// each invocation is a process.
     pub prestart: Option<u32>,
+    /// What fixed work takes alone; all 0 without any.
+    pub rates: Rates,
 }
 
 /// The shared memory, seen by one process.
@@ -87,6 +93,9 @@ impl Board {
             PRESTART,
             plan.prestart.map_or(0, |count| u64::from(count) + 1),
         );
+        for (place, word) in plan.rates.to_words().into_iter().enumerate() {
+            board.set(RATES + place, word);
+        }
         board.fill(invocations, functions, plan.defaults);
         Ok((board, file))
     }
@@ -208,6 +217,13 @@ impl Board {
         nonzero(self.get(PRESTART)).map(|count| (count - 1) as u32)
     }
 
+    /// What fixed work takes alone; `None` if no invocation does any.
+    pub fn rates(&self) -> Option<Rates> {
+        let words = std::array::from_fn(|place| self.get(RATES + place));
+        let rates = Rates::from_words(words);
+        (rates != Rates::default()).then_some(rates)
+    }
+
     /// Number of sandboxes that have begun to accept requests.
     pub fn ready(&self) -> u64 {
         self.get(READY)
@@ -250,6 +266,25 @@ impl Board {
                         found.push(*work);
                     }
                     _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// The kinds of fixed work of each function, by its number, without
+    /// duplicates.
+    pub fn kernels(&self) -> BTreeMap<u32, Vec<Kernel>> {
+        let mut found: BTreeMap<u32, Vec<Kernel>> = BTreeMap::new();
+        let mut phases = Vec::new();
+        for id in 0..self.len() {
+            let slot = self.slot(id);
+            phases.clear();
+            slot.phases(&mut phases);
+            let kernels = found.entry(slot.function()).or_default();
+            for kernel in phases.iter().filter_map(Phase::fixed) {
+                if !kernels.contains(&kernel) {
+                    kernels.push(kernel);
                 }
             }
         }
@@ -310,6 +345,7 @@ mod tests {
             },
             peer: None,
             prestart: Some(0),
+            rates: Rates::default(),
         };
         let (mine, file) = Board::create(&invocations, &[0, 4], &plan).unwrap();
         let theirs = Board::open(file.as_fd()).unwrap();
@@ -331,6 +367,7 @@ mod tests {
         assert_eq!(phases, want);
         assert_eq!(theirs.works(), [Work::Sentiment]);
         assert_eq!((theirs.prestart(), theirs.peer()), (Some(0), None));
+        assert_eq!(theirs.rates(), None);
         assert_eq!(
             (theirs.slot(1).function(), theirs.slot(1).wait_ns()),
             (4, None)
@@ -368,6 +405,38 @@ mod tests {
             (mine.completed(), mine.slot(1).state()),
             (1, State::NotForked(0))
         );
+    }
+
+    #[test]
+    fn rates_and_the_kernels_of_each_function_are_seen() {
+        let fixed = |function: &str, number: usize| {
+            let work = Some(Work::Fixed(Kernel::ALL[number]));
+            Invocation {
+                phases: vec![Phase::Cpu { us: 5, work }],
+                ..Invocation::cpu(0, function, 5)
+            }
+        };
+        let calls = [
+            fixed("f", 3),
+            Invocation::cpu(0, "g", 1),
+            fixed("f", 3),
+            fixed("f", 0),
+        ];
+        let rates = Rates::from_words(std::array::from_fn(|place| place as u64));
+        let plan = Plan {
+            policy: ChildPolicy::Normal,
+            pin: 0,
+            defaults: Defaults::default(),
+            peer: None,
+            prestart: None,
+            rates,
+        };
+        let (_mine, file) = Board::create(&calls, &[0, 1, 0, 0], &plan).unwrap();
+        let theirs = Board::open(file.as_fd()).unwrap();
+        assert_eq!(theirs.rates(), Some(rates));
+        let kernels = theirs.kernels();
+        assert_eq!(kernels[&0], [Kernel::ALL[3], Kernel::ALL[0]]);
+        assert_eq!((kernels[&1].len(), theirs.slot(3).function()), (0, 0));
     }
 
     #[test]

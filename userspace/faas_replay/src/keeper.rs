@@ -15,6 +15,7 @@ use super::steps::{Failure, STEP_KEEPER, STEP_PIN, STEP_POLICY, STEP_REALTIME};
 use super::wait::wait4;
 use crate::channel::{receive, send, Received};
 use crate::work::Worker;
+use faas_data::fixed::Kernel;
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::prctl::{set_name, set_pdeathsig};
@@ -134,6 +135,8 @@ struct Keeper<'a> {
     plan: &'a Plan,
     policy: ChildPolicy,
     worker: Option<Worker>,
+    /// The kinds of fixed work of each function, if there are any.
+    kernels: BTreeMap<u32, Vec<Kernel>>,
     ended: SignalFd,
     /// The living sandboxes, by process id.
     live: BTreeMap<libc::pid_t, u32>,
@@ -147,7 +150,7 @@ impl<'a> Keeper<'a> {
         }
         raise_file_limit();
         pin(board.pin()).map_err(|errno| (STEP_PIN, errno))?;
-        let mut worker = Worker::new(board.peer());
+        let mut worker = Worker::new(board.peer(), board.rates());
         board
             .works()
             .into_iter()
@@ -163,6 +166,7 @@ impl<'a> Keeper<'a> {
             plan,
             policy: board.policy().ok_or((STEP_POLICY, Errno::EINVAL))?,
             worker: Some(worker),
+            kernels: board.rates().map(|_| board.kernels()).unwrap_or_default(),
             ended,
             live: BTreeMap::new(),
         })
@@ -256,10 +260,12 @@ impl<'a> Keeper<'a> {
         let Some(worker) = self.worker.take() else {
             exit(2);
         };
+        let kernels = self.kernels.remove(&function);
         let sandbox = Sandbox {
             board: self.board,
             listener,
             worker,
+            kernels: kernels.unwrap_or_default(),
             forks: self.plan.forks,
         };
         sandbox.run()

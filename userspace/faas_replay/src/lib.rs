@@ -14,6 +14,7 @@
 
 pub mod attributes;
 pub mod board;
+pub mod calibrate;
 pub mod cgroup;
 pub mod channel;
 pub mod child;
@@ -39,7 +40,7 @@ use faas_data::kind::{Blocking, Work};
 use faas_data::result::{Exit, Record};
 use faas_data::trace::{Invocation, Phase, Trace};
 use helpers::{spawn, Helpers};
-use setup::{Setup, DISPATCH, KEEP, PEER};
+use setup::{Setup, CALIBRATE, DISPATCH, KEEP, PEER};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
@@ -75,6 +76,7 @@ pub fn play_role(mut args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
         DISPATCH => Some(dispatcher::main(&next())),
         KEEP => Some(keeper::main(&next(), &next())),
         PEER => Some(peer::main()),
+        CALIBRATE => Some(calibrate::main(&next())),
         _ => None,
     }
 }
@@ -128,6 +130,7 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
         defaults: setup.defaults,
         peer: helpers.peer(),
         prestart: setup.warm().map(|warm| warm.prestart),
+        rates: setup.rates(),
     };
     let (board, file) = Board::create(&trace.invocations, &functions, &plan)?;
     let board_number = file.as_raw_fd().to_string();
@@ -146,7 +149,7 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
         bail!("the dispatcher ended early: {status}");
     }
     ended?;
-    Ok(measured(trace, &board))
+    Ok(measured(trace, setup, &board))
 }
 
 /// The number of each invocation's function, by first appearance, and the names
@@ -183,7 +186,8 @@ fn wait(
     }
 }
 
-fn measured(trace: &Trace, board: &Board) -> Measured {
+fn measured(trace: &Trace, setup: &Setup, board: &Board) -> Measured {
+    let rates = setup.rates();
     let origin = board.origin_ns();
     let since = |ns: u64| ns.checked_sub(origin).map(|ns| ns / 1000);
     let mut measured = Measured {
@@ -215,6 +219,7 @@ fn measured(trace: &Trace, board: &Board) -> Measured {
             involuntary_switches: slot.involuntary(),
             exit,
             runqueue_wait_us: slot.wait_ns().map(|ns| ns / 1000),
+            alone_us: rates.alone_us(invocation, setup.defaults.work),
         });
     }
     measured

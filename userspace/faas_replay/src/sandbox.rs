@@ -7,6 +7,7 @@ use super::meter::Meter;
 use super::wait::wait4;
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::work::Worker;
+use faas_data::fixed::Kernel;
 use faas_data::trace::Phase;
 use nix::errno::Errno;
 use nix::sys::socket::{accept4, SockFlag};
@@ -15,7 +16,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The exit code of a sandbox that cannot continue, for example because of too
-/// many open files.
+/// many open files, or too little memory for its working set.
 const GIVEN_UP: i32 = 71;
 
 /// One process that serves the requests of one function.
@@ -27,6 +28,8 @@ pub struct Sandbox<'a> {
     pub listener: OwnedFd,
     /// The worker.
     pub worker: Worker,
+    /// The kinds of fixed work of its function.
+    pub kernels: Vec<Kernel>,
     /// Whether each request is served by a process forked for it.
     pub forks: bool,
 }
@@ -36,6 +39,9 @@ impl Sandbox<'_> {
     pub fn run(mut self) -> ! {
         let _guard = EndOnPanic;
         let mut phases = Vec::new();
+        if self.worker.make(&self.kernels).is_err() {
+            exit(GIVEN_UP);
+        }
         let mut meter = Meter::begin();
         self.board.add_ready();
         loop {

@@ -2,14 +2,20 @@
 
 use super::cgroup::Limits;
 use super::realtime::ChildPolicy;
+use faas_data::fixed::Kernel;
 use faas_data::kind::Defaults;
 use faas_data::trace::{Phase, Trace};
+use faas_fixed::rates::Rates;
 
 /// The hidden first argument that turns this program into a dispatcher.
 pub const DISPATCH: &str = "__dispatch";
 
 /// The hidden first argument that turns this program into a keeper.
 pub const KEEP: &str = "__keep";
+
+/// The hidden first argument that turns this program into one that calibrates
+/// fixed work.
+pub const CALIBRATE: &str = "__calibrate";
 
 /// The hidden first argument that turns this program into a peer.
 pub const PEER: &str = "__peer";
@@ -45,6 +51,8 @@ pub struct Setup {
     pub sandboxes: Sandboxes,
     /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
+    /// What fixed work takes alone ([`crate::calibrate`]); all 0 without any.
+    pub rates: Rates,
 }
 
 impl Setup {
@@ -60,6 +68,20 @@ impl Setup {
     pub fn any(&self, trace: &Trace, wanted: impl Fn(Phase) -> bool) -> bool {
         let phases = trace.invocations.iter().flat_map(|one| &one.phases);
         phases.copied().any(|phase| wanted(self.decide(phase)))
+    }
+
+    /// The kinds of fixed work of the trace, in the order of their numbers.
+    pub fn kernels(&self, trace: &Trace) -> Vec<Kernel> {
+        let is_used = |kernel: &Kernel| self.any(trace, |phase| phase.fixed() == Some(*kernel));
+        Kernel::ALL.into_iter().filter(is_used).collect()
+    }
+
+    /// What fixed work takes alone in what serves the invocations.
+    pub fn rates(&self) -> Rates {
+        match self.warm() {
+            None => self.rates,
+            Some(warm) => self.rates.warm(warm.forks),
+        }
     }
 
     /// The phase with its kind.

@@ -1,5 +1,6 @@
 use super::*;
 use faas_data::result::{Exit, Record};
+use faas_data::summary::fixed::{FixedWork, Taken};
 use faas_data::summary::Status;
 use faas_data::summary::{summarise, SchedulerInfo, Setting};
 use faas_data::trace::{Invocation, Trace};
@@ -26,6 +27,7 @@ fn row(name: &str, factor: u64, status: Status) -> Summary {
         involuntary_switches: factor,
         exit: Exit::Code(0),
         runqueue_wait_us: None,
+        alone_us: None,
     };
     let records: Vec<Record> = trace.invocations.iter().enumerate().map(record).collect();
     let records = if status == Status::NotLoaded {
@@ -213,6 +215,36 @@ fn a_win_of_the_baseline_is_reported() {
     assert_eq!(reading[0], first);
     let alone = Comparison::new(vec![row("eevdf", 1, Status::Ok)], "eevdf");
     assert!(words::reading(&alone).is_empty());
+}
+
+#[test]
+fn fixed_work_is_in_both_tables_and_only_then() {
+    let plain = [row("eevdf", 2, Status::Ok), row("scx_sfs", 1, Status::Ok)];
+    let head = "CPU / CPU alone";
+    let columns = |rows: &[Summary]| table::main(&Comparison::new(rows.to_vec(), "eevdf")).columns;
+    assert!(!columns(&plain).iter().any(|one| one == head));
+    let mut fixed = plain.clone();
+    let all = Taken {
+        invocations: 1,
+        cpu_ms: 22.0,
+        alone_ms: 20.0,
+        cpu_over_alone: 1.1,
+    };
+    fixed[0].fixed_work = Some(FixedWork {
+        all,
+        kinds: Default::default(),
+        calibration: None,
+    });
+    let at = columns(&fixed).iter().position(|one| one == head).unwrap();
+    let comparison = Comparison::new(fixed.to_vec(), "eevdf");
+    let cells = |row: usize| table::main(&comparison).rows[row][at].text.clone();
+    assert_eq!((cells(0).as_str(), cells(1).as_str()), ("1.100", "-"));
+    let said = table::terminal(&comparison);
+    assert!(
+        said.contains("that it takes alone:\n  1.100  eevdf"),
+        "{said}"
+    );
+    assert!(!table::terminal(&Comparison::new(plain.to_vec(), "eevdf")).contains("alone"));
 }
 
 #[test]

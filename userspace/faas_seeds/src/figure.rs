@@ -27,6 +27,8 @@ pub enum Figure {
     Kept,
     /// Mean turnaround of those that need more, in milliseconds.
     Demoted,
+    /// CPU time of fixed work / CPU time that it takes alone, of all.
+    OverAlone,
 }
 
 /// Which invocations count, by their place in the order of arrival.
@@ -61,7 +63,7 @@ impl Part {
 
 impl Figure {
     /// All, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Turnaround,
         Self::Slowdown,
         Self::TurnaroundP99,
@@ -72,6 +74,7 @@ impl Figure {
         Self::BeyondGap,
         Self::Kept,
         Self::Demoted,
+        Self::OverAlone,
     ];
 
     /// Its name in the report.
@@ -87,11 +90,12 @@ impl Figure {
             Self::BeyondGap => "long by gap",
             Self::Kept => "not demoted",
             Self::Demoted => "demoted",
+            Self::OverAlone => "CPU / CPU alone",
         }
     }
 
-    /// Of the completed invocations of a run. `None` if none counts, or the trace has no
-    /// such split.
+    /// Of the completed invocations of a run. `None` if none counts, the trace has no
+    /// such split, or only the summary has the figure.
     pub fn of(self, done: &[Measure], splits: &Splits) -> Option<f64> {
         match self {
             Self::Turnaround => mean_turnaround(done, |_| true),
@@ -104,6 +108,7 @@ impl Figure {
             Self::BeyondGap => of_half(done, splits.gap.as_ref(), false),
             Self::Kept => of_half(done, splits.kept.as_ref(), true),
             Self::Demoted => of_half(done, splits.kept.as_ref(), false),
+            Self::OverAlone => None,
         }
     }
 }
@@ -159,7 +164,7 @@ mod tests {
         let found = Figure::ALL.map(|figure| figure.of(&done(200), &splits));
         let want = [100.5, 50.25, 198.0, 99.0, 100.0, 200.0, 200.0, 100.0];
         assert_eq!(found[..8], want.map(Some));
-        assert_eq!(found[8..], [None, None]);
+        assert_eq!(found[8..], [None, None, None]);
         let none = |figure: &Figure| figure.of(&[], &splits).is_none();
         assert!(Figure::ALL.iter().all(none));
         assert_eq!(Figure::Long.of(&done(199), &splits), None);

@@ -278,6 +278,12 @@ fn measure(run: &mut Run, summary: &Summary, source: &Source) -> Result<()> {
         });
         run.figures.extend(values);
     }
+    let over_alone = summary.fixed_work.as_ref();
+    run.figures.extend(over_alone.map(|work| Value {
+        part: Part::All,
+        figure: Figure::OverAlone,
+        value: work.all.cpu_over_alone,
+    }));
     run.gap = splits.gap.as_deref().and_then(share);
     run.kept = splits.kept.as_deref().and_then(share);
     Ok(())

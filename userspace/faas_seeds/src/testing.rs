@@ -96,6 +96,7 @@ impl Folder {
             involuntary_switches: 0,
             exit: Exit::Code(u32::from(id < made.failed)),
             runqueue_wait_us: None,
+            alone_us: None,
         };
         let mut records: Vec<Record> = trace.invocations.iter().enumerate().map(record).collect();
         if made.status == Status::Lost {

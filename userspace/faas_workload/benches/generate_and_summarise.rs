@@ -52,6 +52,7 @@ fn alone((id, invocation): (usize, &Invocation)) -> Record {
         involuntary_switches: 0,
         exit: Exit::Code(0),
         runqueue_wait_us: None,
+        alone_us: None,
     }
 }
 

@@ -18,6 +18,7 @@ use faas_data::output::{note, print, Sink};
 use faas_data::result;
 use faas_data::summary::{json, summarise, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
+use faas_fixed::calibration::USELESS_PERCENT;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -171,6 +172,10 @@ struct KindArgs {
     /// Kind of blocking of io phases without a kind (io:5000@pipe has one)
     #[arg(long, value_parser = kind::<Blocking>(), default_value_t = Blocking::Sleep, value_name = "KIND")]
     io_kind: Blocking,
+    /// How much the measurements of the calibration of fixed work may vary:
+    /// interquartile range / median, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = USELESS_PERCENT, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    max_spread: u32,
 }
 
 #[derive(Debug, Args)]
@@ -323,6 +328,7 @@ impl RunArgs {
                 work: self.kinds.work,
                 blocking: self.kinds.io_kind,
             },
+            max_spread: self.kinds.max_spread,
         })
     }
 }
@@ -356,14 +362,20 @@ fn one_line(summary: &Summary) -> String {
     let ms = |stats: Option<faas_data::stats::Stats>| {
         stats.map_or_else(|| "-".to_string(), |stats| format!("{:.1}", stats.mean))
     };
+    let work = summary.fixed_work.as_ref();
+    let work = work.map(|work| {
+        let ratio = work.all.cpu_over_alone;
+        format!(", fixed work took {ratio:.3} of its CPU time alone")
+    });
     format!(
-        "{}: mean turnaround {} ms (short {}, long {}), {} of {} invocations failed",
+        "{}: mean turnaround {} ms (short {}, long {}), {} of {} invocations failed{}",
         summary.scheduler.name,
         ms(summary.turnaround_ms),
         ms(summary.short.turnaround_ms),
         ms(summary.long.turnaround_ms),
         summary.failed,
         summary.trace.invocations,
+        work.unwrap_or_default(),
     )
 }
 

@@ -9,6 +9,7 @@
 
 pub mod cli;
 pub mod drive;
+mod fixed;
 pub mod run;
 pub mod scheduler;
 pub mod session;

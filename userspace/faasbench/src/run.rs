@@ -1,5 +1,6 @@
 //! The `run` command: sets the scheduler up, replays, writes the result.
 
+use crate::fixed;
 use crate::scheduler::{kernel_release, open_log, Kind, Scheduler};
 use crate::session::Session;
 use crate::waste::{Wasted, Watch};
@@ -8,9 +9,11 @@ use faas_data::kind::Defaults;
 use faas_data::output::{note, print, Output};
 use faas_data::progress::Progress;
 use faas_data::result::{self, Record};
+use faas_data::summary::fixed::Calibration;
 use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
+use faas_fixed::rates::Rates;
 use faas_replay::cgroup::Layout;
 use faas_replay::setup::{Sandboxes, Setup};
 use faas_replay::{realtime, replay, Measured};
@@ -40,6 +43,8 @@ pub struct Run {
     pub sandboxes: Option<Sandboxes>,
     /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
+    /// How much the calibration of fixed work may vary, in per cent.
+    pub max_spread: u32,
 }
 
 /// Space reserved for a summary.
@@ -100,7 +105,11 @@ impl Run {
         let trace = Trace::read(&self.trace)?;
         self.check()?;
         let pin = pin(self.cpus)?;
-        self.carry_out(&trace, pin, || self.measure(&trace, pin))
+        let mut setup = self.setup(pin);
+        // Before any scheduler but the kernel's own is there.
+        let calibration =
+            fixed::prepare(&mut setup, &trace, self.cpus, &self.accel, self.max_spread)?;
+        self.carry_out(&trace, pin, calibration, || self.measure(&trace, &setup))
     }
 
     /// Checks that the machine is ready.
@@ -130,6 +139,7 @@ impl Run {
         &self,
         trace: &Trace,
         pin: u32,
+        calibration: Option<Calibration>,
         measure: impl FnOnce() -> Result<Measured>,
     ) -> Result<Summary> {
         let mut outputs = Outputs::open(self, trace)?;
@@ -148,6 +158,9 @@ impl Run {
         session.finish();
         let mut summary = self.summary(trace, &session, &measured);
         summary.kernel_settings = Some(settings);
+        if let Some(work) = &mut summary.fixed_work {
+            work.calibration = calibration;
+        }
         summary.daemon = session.daemon.take();
         summary.slice = self.slice(&measured);
         summary.wasted_ms = wasted.map(|wasted| wasted.wasted_ms);
@@ -156,19 +169,24 @@ impl Run {
         Ok(summary)
     }
 
-    fn measure(&self, trace: &Trace, pin: u32) -> Result<Measured> {
-        let setup = Setup {
+    /// How to replay, on `pin` CPUs, before anything is calibrated.
+    fn setup(&self, pin: u32) -> Setup {
+        Setup {
             policy: self.scheduler.policy(),
             pin,
             sandboxes: self.sandboxes.unwrap_or(Sandboxes::Process),
             defaults: self.defaults,
-        };
+            rates: Rates::default(),
+        }
+    }
+
+    fn measure(&self, trace: &Trace, setup: &Setup) -> Result<Measured> {
         let invocations = trace.invocations.len() as u64;
         let progress = Progress::new(&self.name, invocations, "invocations");
         if !progress.is_watched() {
-            return replay(trace, &setup, None);
+            return replay(trace, setup, None);
         }
-        replay(trace, &setup, Some(&|done| progress.at(done)))
+        replay(trace, setup, Some(&|done| progress.at(done)))
     }
 
     /// S and the mode over time, from the scheduler's log; unreadable lines are

@@ -161,6 +161,15 @@ fn invalid_drives_are_refused() {
     assert!(error.contains("no --target for the function f"), "{error}");
     assert!(fail("--target nowhere").contains("want [FUNCTION=]http://HOST:PORT/PATH"));
     assert!(fail("").contains("--target"));
+    let arguments = "--target http://127.0.0.1:1";
+    let fixed = drive(&place, "0,f,cpu:2000@chase-1m\n", arguments);
+    assert_eq!(fixed.status.code(), Some(1));
+    let error = said(&fixed);
+    assert!(
+        error.contains("the trace has phases of chase-1m"),
+        "{error}"
+    );
+    assert!(!place.path().join("out").exists());
 }
 
 #[test]

@@ -41,7 +41,7 @@ struct Case {
     options: &'static str,
 }
 
-const CASES: [Case; 3] = [
+const CASES: [Case; 4] = [
     Case {
         name: "table1-1.0",
         about: "Table I, Poisson arrivals, load 1.0",
@@ -59,6 +59,12 @@ const CASES: [Case; 3] = [
         about: "Table I, Poisson arrivals, load 0.8",
         load: "0.8",
         options: "",
+    },
+    Case {
+        name: "fixed-1.0",
+        about: "Table I as fixed work, Poisson arrivals, load 1.0",
+        load: "1.0",
+        options: "--work chase-32k,sum-1m,branch-32k,chase-1m,sum-8m,branch-8m,chase-8m",
     },
 ];
 

@@ -206,8 +206,14 @@ fn table(results: &Results) -> String {
         );
     }
     let names: Vec<&str> = Figure::ALL.iter().map(|figure| figure.name()).collect();
+    let is_fixed = |(_, runs): &(_, Runs)| runs.values().any(|run| run.fixed_work.is_some());
+    let is_fixed = results.rows.iter().any(is_fixed);
+    let (head, line) = match is_fixed {
+        true => (" CPU / CPU alone |", "---:|"),
+        false => ("", ""),
+    };
     text += &format!(
-        "| row | seeds | {} | preempted | daemon, % of the CPUs | remarks |\n|---|---:|{}---:|---:|---|\n",
+        "| row | seeds | {} | preempted |{head} daemon, % of the CPUs | remarks |\n|---|---:|{}---:|{line}---:|---|\n",
         names.join(" | "),
         "---|".repeat(names.len())
     );
@@ -226,9 +232,14 @@ fn table(results: &Results) -> String {
         });
         let daemon = mean(runs, daemon_percent);
         text += &format!(
-            "| `{row}` | {seeds} | {} | {} | {} | {} |\n",
+            "| `{row}` | {seeds} | {} | {} |{} {} | {} |\n",
             cells.join(" | "),
             preempted.map_or("-".into(), |mean| format!("{mean:.1}")),
+            if is_fixed {
+                over_alone(runs)
+            } else {
+                String::new()
+            },
             daemon.map_or("".into(), |mean| format!("{mean:.2}")),
             remarks(runs)
         );
@@ -240,6 +251,12 @@ fn table(results: &Results) -> String {
 fn mean(runs: &Runs, figure: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = runs.values().filter_map(figure).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// CPU time of fixed work over what it takes alone, as a cell.
+fn over_alone(runs: &Runs) -> String {
+    let ratio = |run: &Summary| Some(run.fixed_work.as_ref()?.all.cpu_over_alone);
+    mean(runs, ratio).map_or(" - |".into(), |mean| format!(" {mean:.3} |"))
 }
 
 /// The daemon's share of the time of all CPUs, in per cent.
@@ -317,6 +334,7 @@ mod tests {
     use super::super::CASES;
     use super::*;
     use faas_data::result::{Exit, Record};
+    use faas_data::summary::fixed::{FixedWork, Taken};
     use faas_data::summary::machine::Daemon;
     use faas_data::summary::{summarise, SchedulerInfo, Setting};
     use faas_data::trace::{Invocation, Trace};
@@ -339,6 +357,7 @@ mod tests {
             voluntary_switches: 0,
             involuntary_switches: 3,
             runqueue_wait_us: None,
+            alone_us: None,
             exit: Exit::Code(0),
         };
         let setting = Setting {
@@ -390,6 +409,38 @@ mod tests {
             said.contains("| `renice` | mean turnaround | 1 | 0.75 |"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn fixed_work_has_a_column() {
+        let mut results = results();
+        let taken = Taken {
+            invocations: 2,
+            cpu_ms: 24.0,
+            alone_ms: 20.0,
+            cpu_over_alone: 1.2,
+        };
+        let base = results.rows[0].1.get_mut(&1).unwrap();
+        base.fixed_work = Some(FixedWork {
+            all: taken,
+            kinds: BTreeMap::new(),
+            calibration: None,
+        });
+        let table = table(&results);
+        assert!(
+            table.contains("| preempted | CPU / CPU alone | daemon"),
+            "{table}"
+        );
+        let line = |start: &str| table.lines().find(|line| line.starts_with(start)).unwrap();
+        assert!(line("| `eevdf`").contains("| 3.0 | 1.200 | "), "{table}");
+        assert!(line("| `scx_sfs`").contains("| 3.0 | - | "), "{table}");
+        let columns = |line: &str| line.matches('|').count();
+        let head = table
+            .lines()
+            .find(|line| line.starts_with("| row"))
+            .unwrap();
+        assert_eq!(columns(line("|---")), columns(head));
+        assert_eq!(columns(line("| `eevdf`")), columns(head));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub fn records(trace: &[Invocation], outcomes: &[Outcome]) -> Vec<Record> {
         involuntary_switches: outcome.preempted,
         exit: Exit::Code(0),
         runqueue_wait_us: None,
+        alone_us: None,
     };
     pairs.map(record).collect()
 }

@@ -7,6 +7,7 @@
 //!   that share of all values does not exceed it.
 //! - *cpu over service* = mean of CPU time / service time, *switches* = mean of
 //!   context switches; *makespan* = last end - first arrival.
+//! - *CPU over CPU alone* is that of fixed work, see [`fixed`].
 //! - *run-queue wait* is the time for which an invocation was runnable without
 //!   running, until it completed.
 //! - *arrival lag* is the time from the planned arrival of an invocation until
@@ -26,6 +27,7 @@
 //! A reader must expect unknown fields, and those with a default below may be
 //! missing: summaries of earlier versions lack them.
 
+pub mod fixed;
 pub mod groups;
 pub mod json;
 pub mod machine;
@@ -36,6 +38,7 @@ use crate::measure::{shortest, Measure};
 use crate::result::Record;
 use crate::stats::{self, mean, nearest_rank, ratio, Ms, Stats};
 use crate::trace::{offered_load, Invocation, Trace};
+use fixed::FixedWork;
 use groups::{Function, Group, Jitter, Rte};
 use machine::{Daemon, KernelSettings};
 use serde::{Deserialize, Serialize};
@@ -106,6 +109,9 @@ pub struct Summary {
     pub switches: Option<Switches>,
     /// Mean of CPU time used / service time, over those that need CPU time.
     pub cpu_over_service: Option<f64>,
+    /// What fixed work took, if any invocation did some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed_work: Option<FixedWork>,
     /// The delay of the dispatcher, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag_ms: Option<Lag>,
@@ -346,6 +352,7 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
         jitter: all.jitter,
         switches: switches(&ok),
         cpu_over_service: cpu_over_service(&ok),
+        fixed_work: FixedWork::of(invocations, &ok),
         arrival_lag_ms: lag(lag_ns),
         arrival_lag: lateness(lag_ns, lag_base),
         wasted_ms: None,

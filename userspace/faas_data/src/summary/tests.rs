@@ -41,6 +41,7 @@ fn record(trace: &Trace, id: usize, start_us: u64, end_us: u64, cpu_us: u64) -> 
         involuntary_switches: id as u64,
         exit: Exit::Code(0),
         runqueue_wait_us: None,
+        alone_us: None,
     }
 }
 

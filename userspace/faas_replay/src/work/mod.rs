@@ -1,12 +1,14 @@
 //! Work: how invocations use their CPU time, and how they block.
 //!
-//! The demand is always a time: a `cpu` phase ends by the thread's CPU clock,
-//! whatever it computes. The kinds therefore differ in their effects on caches,
-//! memory, kernel and branch predictor, not in their demand.
+//! The demand is a time: a `cpu` phase ends by the thread's CPU clock, whatever
+//! it computes. The kinds therefore differ in their effects on caches, memory,
+//! kernel and branch predictor, not in their demand. Only [`fixed`] work is a
+//! number of iterations, and its CPU time differs.
 
 pub mod documents;
 pub mod fib;
 pub mod file;
+pub mod fixed;
 pub mod pace;
 pub mod pipe;
 pub mod primes;
@@ -15,8 +17,10 @@ pub mod stream;
 pub mod text;
 
 use crate::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
+use faas_data::fixed::Kernel;
 use faas_data::kind::{Blocking, Work};
 use faas_data::trace::Phase;
+use faas_fixed::rates::Rates;
 use nix::errno::Errno;
 use std::os::fd::RawFd;
 
@@ -32,6 +36,7 @@ pub struct Worker {
     markdown: Option<text::Markdown>,
     sentiment: Option<text::Sentiment>,
     documents: documents::Documents,
+    fixed: Option<Box<fixed::Fixed>>,
     /// The socket for orders to the peer: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
@@ -42,10 +47,11 @@ pub struct Worker {
 
 impl Worker {
     /// A worker that blocks on pipes with the help of the peer behind this
-    /// socket, if there is one.
-    pub fn new(peer: Option<RawFd>) -> Self {
+    /// socket, if there is one, and does fixed work by these rates.
+    pub fn new(peer: Option<RawFd>, rates: Option<Rates>) -> Self {
         Self {
             peer,
+            fixed: rates.map(|rates| Box::new(fixed::Fixed::new(rates))),
             ..Self::default()
         }
     }
@@ -60,7 +66,18 @@ impl Worker {
             Work::Sentiment => _ = self.sentiment.get_or_insert_default(),
             // Without their files, invocations fail, and say why.
             Work::Md | Work::Sa => _ = self.documents.prepare(),
-            Work::Spin | Work::Primes | Work::Stream | Work::File => {}
+            Work::Spin | Work::Primes | Work::Stream | Work::File | Work::Fixed(_) => {}
+        }
+    }
+
+    /// Makes the working sets of these kinds of fixed work, for this process.
+    ///
+    /// # Errors
+    /// ENOMEM if there is no memory for them.
+    pub fn make(&mut self, kernels: &[Kernel]) -> Result<(), Errno> {
+        match &mut self.fixed {
+            Some(fixed) => kernels.iter().try_for_each(|kernel| fixed.make(*kernel)),
+            None => Ok(()),
         }
     }
 
@@ -72,17 +89,32 @@ impl Worker {
     /// Executes the phases of an invocation. `begun_ns` is the thread's CPU
     /// time at its start, from which its demand counts.
     ///
-    /// The cost of sleeping is part of the demand. The cost of other kinds of
-    /// blocking is added, because it may be large.
+    /// The cost of sleeping is part of the demand, unless the work is fixed.
+    /// The cost of other kinds of blocking is added, because it may be large.
     ///
     /// # Errors
     /// If files, pipes or the peer fail.
     pub fn serve(&mut self, phases: &[Phase], begun_ns: u64) -> Result<(), Errno> {
         let mut demand_ns = begun_ns;
+        if let Some(fixed) = &mut self.fixed {
+            fixed.begin();
+        }
         for phase in phases {
             match phase {
+                Phase::Cpu {
+                    us,
+                    work: Some(Work::Fixed(kernel)),
+                } => {
+                    let before = thread_cpu_ns();
+                    let fixed = self.fixed.as_mut().ok_or(Errno::EINVAL)?;
+                    fixed.phase(*kernel, *us)?;
+                    demand_ns += thread_cpu_ns() - before;
+                }
                 Phase::Cpu { us, work } => {
                     demand_ns += us * 1000;
+                    if let Some(fixed) = &mut self.fixed {
+                        fixed.counted(*us);
+                    }
                     self.compute(work.unwrap_or(Work::Spin), demand_ns)?;
                 }
                 Phase::Io { us, blocking } => {
@@ -138,6 +170,8 @@ impl Worker {
                 self.used_files = true;
                 return pace::try_until(target_ns, 1, clock, |n| self.documents.sa(n));
             }
+            // A number of iterations, not a time: `serve` has done them.
+            Work::Fixed(_) => {}
         }
         Ok(())
     }
@@ -171,8 +205,9 @@ mod tests {
     #[test]
     fn every_kind_uses_the_requested_cpu_time() {
         let _turn = FOLDER.lock();
-        let mut worker = Worker::new(None);
-        for work in Work::ALL.iter().copied() {
+        let mut worker = Worker::new(None, None);
+        let counts_time = |work: &&Work| work.fixed().is_none();
+        for work in Work::ALL.iter().filter(counts_time).copied() {
             worker.prepare(work);
             let begun = thread_cpu_ns();
             let phase = Phase::Cpu {
@@ -190,7 +225,7 @@ mod tests {
     #[test]
     fn files_and_pipes_block_and_a_pipe_needs_its_peer() {
         let _turn = FOLDER.lock();
-        let mut worker = Worker::new(None);
+        let mut worker = Worker::new(None, None);
         let io = |blocking| Phase::Io {
             us: 3000,
             blocking: Some(blocking),

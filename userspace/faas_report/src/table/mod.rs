@@ -54,15 +54,18 @@ struct Column {
     ratio: bool,
     /// Whether more is better; `None` if neither is.
     more_is_better: Option<bool>,
+    /// Whether the column is left out if no row has a value.
+    optional: bool,
 }
 
-const MAIN: [Column; 8] = [
+const MAIN: [Column; 9] = [
     Column {
         head: "mean turnaround, ms",
         value: |row| Some(row.turnaround_ms?.mean),
         show: compact,
         ratio: true,
         more_is_better: Some(false),
+        optional: false,
     },
     Column {
         head: "short, ms",
@@ -70,6 +73,7 @@ const MAIN: [Column; 8] = [
         show: compact,
         ratio: true,
         more_is_better: Some(false),
+        optional: false,
     },
     Column {
         head: "long, ms",
@@ -77,6 +81,7 @@ const MAIN: [Column; 8] = [
         show: compact,
         ratio: true,
         more_is_better: Some(false),
+        optional: false,
     },
     Column {
         head: "slowdown p99",
@@ -84,6 +89,7 @@ const MAIN: [Column; 8] = [
         show: compact,
         ratio: false,
         more_is_better: Some(false),
+        optional: false,
     },
     Column {
         head: "RTE >= 0.95",
@@ -91,6 +97,7 @@ const MAIN: [Column; 8] = [
         show: per_cent,
         ratio: false,
         more_is_better: Some(true),
+        optional: false,
     },
     Column {
         head: "involuntary switches",
@@ -98,6 +105,7 @@ const MAIN: [Column; 8] = [
         show: compact,
         ratio: false,
         more_is_better: Some(false),
+        optional: false,
     },
     Column {
         head: "CPU / service",
@@ -105,6 +113,15 @@ const MAIN: [Column; 8] = [
         show: |value| format!("{value:.3}"),
         ratio: false,
         more_is_better: Some(false),
+        optional: false,
+    },
+    Column {
+        head: "CPU / CPU alone",
+        value: |row| Some(row.fixed_work.as_ref()?.all.cpu_over_alone),
+        show: |value| format!("{value:.3}"),
+        ratio: true,
+        more_is_better: Some(false),
+        optional: true,
     },
     Column {
         head: "makespan, s",
@@ -112,17 +129,19 @@ const MAIN: [Column; 8] = [
         show: |ms| format!("{:.2}", ms / 1e3),
         ratio: false,
         more_is_better: None,
+        optional: false,
     },
 ];
 
 /// The main table.
 pub fn main(comparison: &Comparison) -> Table {
     let base = comparison.base();
-    let best: Vec<Option<f64>> = MAIN.iter().map(|column| best(comparison, column)).collect();
+    let columns = columns(comparison);
+    let best: Vec<Option<f64>> = columns.iter().map(|one| best(comparison, one)).collect();
     let row = |(index, one): (usize, &Summary)| {
         let base = base.filter(|_| comparison.baseline != Some(index));
         let mut cells = vec![name(comparison, index)];
-        for (column, best) in MAIN.iter().zip(&best) {
+        for (column, best) in columns.iter().zip(&best) {
             let value = (column.value)(one);
             let ratio = base.filter(|_| column.ratio).and_then(column.value);
             cells.push(Cell {
@@ -145,11 +164,20 @@ pub fn main(comparison: &Comparison) -> Table {
         ),
         columns: heads(
             &["scheduler"],
-            MAIN.iter().map(|column| column.head),
+            columns.iter().map(|column| column.head),
             &["failed"],
         ),
         rows: comparison.rows.iter().enumerate().map(row).collect(),
     }
+}
+
+/// The columns that these rows have.
+fn columns(comparison: &Comparison) -> Vec<&'static Column> {
+    let has_any = |column: &&Column| {
+        let mut rows = comparison.rows.iter();
+        !column.optional || rows.any(|row| (column.value)(row).is_some())
+    };
+    MAIN.iter().filter(has_any).collect()
 }
 
 fn heads<'a>(

@@ -42,9 +42,26 @@ pub fn terminal(comparison: &Comparison) -> String {
         format!(" (and its ratio to {}'s)", label(base))
     });
     format!(
-        "Mean turnaround{beside}, and of all invocations:\n{}",
-        grid.trim_fmt()
+        "Mean turnaround{beside}, and of all invocations:\n{}{}",
+        grid.trim_fmt(),
+        over_alone(comparison)
     )
+}
+
+/// What fixed work took, below the table; nothing if there is none.
+fn over_alone(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for (index, row) in comparison.rows.iter().enumerate() {
+        if let Some(work) = &row.fixed_work {
+            let name = short_name(comparison, index);
+            let ratio = work.all.cpu_over_alone;
+            text += &format!("\n  {ratio:.3}  {name}");
+        }
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("\n\nCPU time of fixed work / CPU time that it takes alone:{text}"),
+    }
 }
 
 /// A row's name for narrow places; an exclamation mark stands for marks that

@@ -18,7 +18,7 @@ use anyhow::{anyhow, bail, Context, Result};
 use faas_data::progress::Progress;
 use faas_data::result::{Exit, Record};
 use faas_data::summary::Summary;
-use faas_data::trace::{Invocation, Trace};
+use faas_data::trace::{Invocation, Phase, Trace};
 use faas_replay::clock::monotonic_ns;
 use faas_replay::{realtime, Measured};
 use load::{body, send_all, Outcome, Request};
@@ -53,6 +53,14 @@ impl Drive {
     /// go on. Requests that fail are in the result.
     pub fn execute(self) -> Result<Summary> {
         let trace = Trace::read(&self.run.trace)?;
+        let mut phases = trace.invocations.iter().flat_map(|one| &one.phases);
+        if let Some(kernel) = phases.find_map(Phase::fixed) {
+            bail!(
+                "the trace has phases of {}, which only `faasbench run` can do: a platform's \
+                 functions count CPU time",
+                kernel.name()
+            );
+        }
         let functions = trace.invocations.iter().map(|one| one.function.as_str());
         let places = Places::find(&self.targets, functions).map_err(|error| anyhow!(error))?;
         self.run.check()?;
@@ -65,7 +73,7 @@ impl Drive {
         }
         warm::up(&places, self.warm_up, self.ready)?;
         self.run
-            .carry_out(&trace, 0, || self.measure(&trace, &places))
+            .carry_out(&trace, 0, None, || self.measure(&trace, &places))
     }
 
     fn measure(&self, trace: &Trace, places: &Places) -> Result<Measured> {
@@ -154,6 +162,7 @@ fn record(id: usize, invocation: &Invocation, origin_ns: u64, outcome: &Outcome)
         voluntary_switches: measures.voluntary,
         involuntary_switches: measures.involuntary,
         runqueue_wait_us: None,
+        alone_us: None,
         exit: match outcome.answer {
             Ok(answer) if (200..300).contains(&answer.status) => Exit::Code(0),
             Ok(answer) => Exit::Http(u32::from(answer.status)),
@@ -166,7 +175,6 @@ fn record(id: usize, invocation: &Invocation, origin_ns: u64, outcome: &Outcome)
 mod tests {
     use super::answer::{Answer, Measures};
     use super::*;
-    use faas_data::trace::Phase;
 
     fn outcome(start_ns: u64, answer: Result<u16, Errno>) -> Outcome {
         let measures = Measures {

@@ -53,6 +53,60 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
     assert_eq!(said, place.read("out/eevdf.json"));
 }
 
+/// 30 ms of CPU time, which is more than any start takes.
+const FIXED: &str = "arrival_us,function,phases\n\
+                     0,f,cpu:30000@chase-32k\n500,g,io:1000;cpu:30000@branch-1m\n\
+                     900,h,cpu:30000\n1000,f,cpu:15000@chase-32k;cpu:15000@chase-32k\n";
+
+#[test]
+fn fixed_work_is_calibrated_and_compared_with_what_it_takes_alone() {
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let place = Place::new();
+    place.write("t.csv", FIXED);
+    place.write("plain.csv", TINY);
+    for sandbox in ["process", "warm --prestart 1", "warm --handler fork"] {
+        place.succeed(&format!(
+            "run --trace t.csv --scheduler eevdf --cpus 1 --out out --sandbox {sandbox} \
+             --max-spread 1000"
+        ));
+        let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();
+        let text = place.read("out/eevdf.csv");
+        let records = faas_data::result::parse("r", text.as_bytes(), &trace.invocations).unwrap();
+        let alone: Vec<_> = records.iter().map(|one| one.alone_us).collect();
+        // Rounded to the next iteration, so the same or a microsecond less.
+        let close = |us: &Option<u64>| us.is_some_and(|us| us.abs_diff(30_000) <= 1);
+        assert!([0, 1, 3].iter().all(|id| close(&alone[*id])), "{alone:?}");
+        assert_eq!(alone[2], None);
+        let summary: serde_json::Value =
+            serde_json::from_str(&place.read("out/eevdf.json")).unwrap();
+        let work = &summary["fixed_work"];
+        assert_eq!(
+            (&work["invocations"], summary["failed"].as_u64()),
+            (&3.into(), Some(0))
+        );
+        // What is done does not depend on the time: a wrong unit would be a factor of 1000.
+        let over = work["cpu_over_alone"].as_f64().unwrap();
+        assert!((0.1..10.0).contains(&over), "{work}");
+        assert!(work["calibration"]["kernels"]["branch-1m"]["iterations_per_us"].is_number());
+        assert_eq!(work["kinds"]["chase-32k"]["invocations"], 2);
+    }
+    let again = "summarize out/eevdf.csv --trace t.csv --cpus 1 -o again.json";
+    place.succeed(again);
+    let again: serde_json::Value = serde_json::from_str(&place.read("again.json")).unwrap();
+    assert_eq!(again["fixed_work"]["invocations"], 3);
+    // By an option, where the trace has no kind.
+    place.succeed(
+        "run --trace plain.csv --scheduler eevdf --cpus 1 --out out --work sum-32k --name sum --max-spread 1000",
+    );
+    let sum: serde_json::Value = serde_json::from_str(&place.read("out/sum.json")).unwrap();
+    assert!(
+        sum["fixed_work"]["calibration"]["kernels"]["sum-32k"].is_object(),
+        "{sum}"
+    );
+}
+
 /// Checks properties that hold on any machine, however busy.
 pub fn check_result(place: &Place, name: &str, forked: bool) {
     let trace = faas_data::trace::Trace::read(&place.path("t.csv")).unwrap();

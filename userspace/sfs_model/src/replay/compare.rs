@@ -210,6 +210,7 @@ mod tests {
             involuntary_switches: 0,
             exit: Exit::Code(0),
             runqueue_wait_us: None,
+            alone_us: None,
         }
     }
 

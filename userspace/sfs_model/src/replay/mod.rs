@@ -262,5 +262,6 @@ fn record(id: usize, one: &trace::Invocation, of: &Invocation, origin: u64) -> R
             Exit::Signal(9)
         },
         runqueue_wait_us: of.ended_at.map(|end| wait(end) / 1_000),
+        alone_us: None,
     }
 }

@@ -48,6 +48,7 @@ fn run(name: &str, times: u64, trace: &Trace) -> Run {
         involuntary_switches: 19,
         exit: Exit::Code(0),
         runqueue_wait_us: None,
+        alone_us: None,
     };
     let records: Vec<Record> = trace.invocations.iter().enumerate().map(record).collect();
     let ran = Ran {
