@@ -1,6 +1,7 @@
 //! What a trial runs, in which order, and for how long.
 //!
-//! A block replays one trace under each row, in an order that the seed draws. Each load has
+//! A block replays one trace under each row, in an order that the seed draws; in four blocks
+//! of a load each row has each place once. Each load has
 //! the same number of blocks; one of each load, in an order that the seed draws, makes a
 //! round. So what changes slowly on the machine, such as its temperature, meets all rows and
 //! loads alike.
@@ -112,27 +113,12 @@ impl Plan {
                 (least / 60.0).ceil()
             );
         }
-        let mut random = Random::stream(seed, ORDERS);
-        let mut all = Vec::new();
-        for round in 0..u64::from(blocks) {
-            let mut order = loads.to_vec();
-            shuffle(&mut order, &mut random);
-            for load in order {
-                let mut rows = Row::ALL;
-                shuffle(&mut rows, &mut random);
-                all.push(Block {
-                    load,
-                    seed: seed.wrapping_mul(1000).wrapping_add(round + 1),
-                    order: rows,
-                });
-            }
-        }
         Ok(Self {
             seed,
             minutes,
             loads: loads.to_vec(),
             span_s,
-            blocks: all,
+            blocks: draw(loads, blocks, seed),
         })
     }
 
@@ -146,6 +132,43 @@ impl Plan {
     pub fn rounds(&self) -> usize {
         self.blocks.len() / self.loads.len().max(1)
     }
+}
+
+/// Draws `rounds` rounds of blocks.
+fn draw(loads: &[f64], rounds: u32, seed: u64) -> Vec<Block> {
+    let mut random = Random::stream(seed, ORDERS);
+    let mut squares = vec![Vec::new(); loads.len()];
+    let mut all = Vec::new();
+    for round in 1..=u64::from(rounds) {
+        let mut loads: Vec<(usize, f64)> = loads.iter().copied().enumerate().collect();
+        shuffle(&mut loads, &mut random);
+        for (number, load) in loads {
+            let square = &mut squares[number];
+            if square.is_empty() {
+                *square = latin(&mut random);
+            }
+            all.extend(square.pop().map(|order| Block {
+                load,
+                seed: seed.wrapping_mul(1000).wrapping_add(round),
+                order,
+            }));
+        }
+    }
+    all
+}
+
+/// Four orders in which each row has each place once, so that no row is always the first.
+fn latin(random: &mut Random) -> Vec<[Row; 4]> {
+    let mut rows = Row::ALL;
+    shuffle(&mut rows, random);
+    let turned = |by: usize| {
+        let mut turned = rows;
+        turned.rotate_left(by);
+        turned
+    };
+    let mut all: Vec<[Row; 4]> = (0..Row::ALL.len()).map(turned).collect();
+    shuffle(&mut all, random);
+    all
 }
 
 /// Fisher and Yates.
@@ -220,6 +243,20 @@ mod tests {
             orders(&plan),
             orders(&Plan::new(60, &[0.7, 0.9], 6).unwrap())
         );
+    }
+
+    #[test]
+    fn in_four_blocks_of_a_load_each_row_has_each_place_once() {
+        let plan = Plan::new(120, &[0.7, 0.9], 5).unwrap();
+        for load in [0.7, 0.9] {
+            let blocks: Vec<&Block> = plan.blocks.iter().filter(|one| one.load == load).collect();
+            assert!(blocks.len() >= 4);
+            for place in 0..4 {
+                let mut rows: Vec<Row> = blocks[..4].iter().map(|one| one.order[place]).collect();
+                rows.sort();
+                assert_eq!(rows, Row::ALL);
+            }
+        }
     }
 
     #[test]
