@@ -113,10 +113,22 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// A folder for what the trial makes, which is removed with the guard, or by it.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The guard ends when it sees this, or that the folder is gone.
+        // The guard removes the folder and ends when it sees this. If the folder vanished before
+        // the guard has looked, that would be a trial without a heartbeat.
         let _ = std::fs::write(self.folder.path().join(DONE), "");
+        let end = Instant::now() + START;
+        while self.folder.path().exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.over.store(true, Relaxed);
         if let Some(beats) = self.beats.take() {
             let _ = beats.join();
@@ -188,6 +200,9 @@ fn beats(folder: PathBuf, over: Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 fn beat(folder: &Path) {
+    if folder.join(DONE).exists() {
+        return;
+    }
     let now = faas_replay::clock::monotonic_ns().to_string();
     let beside = folder.join("beat");
     // Whole at any moment. If it fails, the guard finds the heartbeat late, which is right.

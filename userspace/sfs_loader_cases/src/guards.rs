@@ -24,6 +24,11 @@ pub const CASES: &[Case] = &[
         about: "a trial no longer beats while scx_sfs is loaded: its guard ends both",
         run: guard_unloads_after_a_stopped_trial,
     },
+    Case {
+        name: "guard_leaves_a_finished_trial_alone",
+        about: "a trial has ended as it should: its guard ends nobody, and nothing is left",
+        run: guard_leaves_a_finished_trial_alone,
+    },
 ];
 
 /// The guard's deadline, which no case waits for.
@@ -74,4 +79,17 @@ fn guard_unloads_after_a_stopped_trial(bench: &Bench) -> Result<()> {
         "the trial itself was not ended"
     );
     Ok(())
+}
+
+fn guard_leaves_a_finished_trial_alone(_bench: &Bench) -> Result<()> {
+    let mut trial = Process::spawn(|_| {
+        let guard = Guard::start(DEADLINE, false, false);
+        let guard = guard.unwrap_or_else(|error| panic!("no guard: {error:#}"));
+        let folder = guard.folder().to_owned();
+        drop(guard);
+        assert!(!folder.exists(), "the folder is left");
+        // Several looks of a guard that is still there.
+        sleep(Duration::from_secs(2));
+    })?;
+    trial.wait()
 }

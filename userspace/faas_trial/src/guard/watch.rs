@@ -45,16 +45,22 @@ fn watch(orders: &Orders, machine: &Machine) -> Result<Option<String>> {
     let ready = orders.folder.join(READY);
     std::fs::write(&ready, own.to_string()).context("cannot say that it watches")?;
     loop {
-        if orders.folder.join(DONE).exists() {
-            return Ok(None);
-        }
-        if let Some(wrong) = wrong(orders, machine, Instant::now() > deadline) {
-            let ended = clean_up(orders, machine, own);
+        if let Some(told) = look(orders, machine, own, Instant::now() > deadline) {
             let _ = std::fs::remove_dir_all(&orders.folder);
-            return Ok(Some(format!("faasbench trial: guard: {wrong}: {ended}")));
+            return Ok(told);
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Looks once. `None`: go on; else the guard's work is done, and what was wrong, if anything.
+fn look(orders: &Orders, machine: &Machine, own: i32, is_late: bool) -> Option<Option<String>> {
+    if orders.folder.join(DONE).exists() {
+        return Some(None);
+    }
+    let wrong = wrong(orders, machine, is_late)?;
+    let ended = clean_up(orders, machine, own);
+    Some(Some(format!("faasbench trial: guard: {wrong}: {ended}")))
 }
 
 /// What is wrong with the trial.
@@ -62,16 +68,16 @@ fn wrong(orders: &Orders, machine: &Machine, is_late: bool) -> Option<&'static s
     let trial = machine.stat(orders.pid);
     let lives = trial.is_some_and(|stat| stat.begun == orders.begun && !"ZX".contains(stat.state));
     if !lives {
-        // It may have ended as it should between two looks.
-        return orders.folder.exists().then_some("the trial has died");
+        return Some("the trial has died");
     }
     if is_late {
         return Some("the deadline has passed");
     }
     let text = std::fs::read_to_string(orders.folder.join(HEARTBEAT)).unwrap_or_default();
-    let beat_ns: u64 = text.parse().unwrap_or(0);
-    let age_ms = monotonic_ns().saturating_sub(beat_ns) / 1_000_000;
-    (age_ms > orders.late_ms).then_some("the heartbeat is late")
+    let is_recent = text.parse().is_ok_and(|beat_ns: u64| {
+        monotonic_ns().saturating_sub(beat_ns) / 1_000_000 <= orders.late_ms
+    });
+    (!is_recent).then_some("the heartbeat is late")
 }
 
 /// Ends all processes of the trial; returns what was done.
@@ -183,21 +189,16 @@ mod tests {
         }
 
         fn watch(&self) -> Option<String> {
-            // Without real time and a session of its own: in a thread.
+            // Without real time and a session of its own.
             let orders = self.orders.clone();
-            std::thread::spawn(move || loop {
-                let (machine, own) = (Machine::this(), std::process::id() as i32);
-                if let Some(what) = wrong(&orders, &machine, orders.deadline_s == 0) {
-                    let ended = clean_up(&orders, &machine, own);
-                    return Some(format!("{what}: {ended}"));
-                }
-                if orders.folder.join(DONE).exists() {
-                    return None;
+            let (machine, own) = (Machine::this(), std::process::id() as i32);
+            loop {
+                let is_late = orders.deadline_s == 0;
+                if let Some(told) = look(&orders, &machine, own, is_late) {
+                    return told;
                 }
                 std::thread::sleep(LOOK);
-            })
-            .join()
-            .unwrap()
+            }
         }
     }
 
@@ -215,7 +216,7 @@ mod tests {
         let mut scene = Scene::new("killed");
         scene.trial.kill().unwrap();
         let told = scene.watch().unwrap();
-        assert!(told.starts_with("the trial has died: "), "{told}");
+        assert!(told.contains("guard: the trial has died: "), "{told}");
         // The loop of the shell may be in any of its sleeps.
         let status = scene.scheduler.wait().unwrap();
         assert_eq!(status.signal(), Some(9));
@@ -245,11 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_whose_heartbeat_was_removed_is_ended() {
+        let mut scene = Scene::new("removed");
+        std::fs::remove_dir_all(&scene.orders.folder).unwrap();
+        let told = scene.watch().unwrap();
+        assert!(told.contains("the heartbeat is late"), "{told}");
+        assert_eq!(scene.trial.wait().unwrap().signal(), Some(15));
+    }
+
+    #[test]
     fn another_process_with_the_same_number_is_not_the_trial() {
         let mut scene = Scene::new("number");
         scene.orders.begun += 1;
         let told = scene.watch().unwrap();
-        assert!(told.starts_with("the trial has died"), "{told}");
+        assert!(told.contains("the trial has died"), "{told}");
         assert!(scene.trial.try_wait().unwrap().is_none());
     }
 }

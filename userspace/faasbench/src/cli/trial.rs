@@ -89,9 +89,11 @@ impl TrialArgs {
                 "nobody can be asked whether to keep the file: give --yes, or run it on a terminal"
             );
         }
-        let output = Output::create(&self.out)?;
+        // Whether it can be written is found out before an hour has passed; nothing is left
+        // there if the trial is killed.
+        drop(Output::create(&self.out)?);
         let trial = self.measure(plan)?;
-        self.keep(trial, output)
+        self.keep(trial)
     }
 
     /// What speaks against a trial now.
@@ -116,10 +118,9 @@ impl TrialArgs {
         let is_remote = refuse::is_remote(&machine, own, is_set);
         let guard = Guard::start(deadline(&plan), self.sysrq, is_remote)?;
         note(&format!("the guard is {}", guard.how));
-        let folder = tempfile::tempdir()?;
         let cpus = usable_cpus()?;
         let mut runner = Replays {
-            folder: folder.path(),
+            folder: guard.folder(),
             scx_sfs: &self.scx_sfs,
             cpus: cpus.len() as u32,
         };
@@ -127,7 +128,7 @@ impl TrialArgs {
     }
 
     /// Shows a trial, and keeps its file if that is wanted.
-    fn keep(&self, trial: Trial, output: Output) -> Result<()> {
+    fn keep(&self, trial: Trial) -> Result<()> {
         verify::shape(&trial)?;
         let said = analysis::analyse(&trial);
         let kept = Kept::new(trial, said)?;
@@ -138,7 +139,7 @@ impl TrialArgs {
             note("nothing is kept");
             return Ok(());
         }
-        output.commit(text.as_bytes())?;
+        Output::create(&self.out)?.commit(text.as_bytes())?;
         note(&format!(
             "kept as {}; it is sent nowhere",
             self.out.display()
