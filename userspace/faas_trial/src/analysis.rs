@@ -25,6 +25,9 @@ pub const SPEEDS: f64 = 1.10;
 /// The mean share of CPU time that the hypervisor may take.
 pub const STEAL: f64 = 0.02;
 
+/// The kernel's clock and the hardware's may differ by one part of so many.
+const CLOCKS: u64 = 200;
+
 /// The mean delay of arrivals may be this share of the mean turnaround of the short ones.
 const LATE: f64 = 0.01;
 
@@ -268,6 +271,14 @@ fn against(trial: &Trial) -> Vec<String> {
     }
     if trial.about.is_emulated {
         all.push("the CPUs are emulated by a program, which is no server".to_string());
+    }
+    if let Some([kernel, rtc]) = trial.clocks_s {
+        // Both count whole seconds.
+        if kernel.abs_diff(rtc) > 2 + rtc / CLOCKS {
+            all.push(format!(
+                "the kernel's clock is wrong: it counted {kernel} s, the hardware's {rtc} s"
+            ));
+        }
     }
     let replays = || trial.blocks.iter().flat_map(|block| &block.rows);
     let speeds = || replays().map(|row| row.speed);

@@ -58,6 +58,7 @@ pub(crate) fn synthetic(effect: f64, noise: f64) -> Trial {
             is_virtual: false,
             is_emulated: false,
         },
+        clocks_s: Some([500, 501]),
         capacity: Capacity {
             alone: [1.0; 3],
             busy: [1.0; 3],
@@ -118,7 +119,11 @@ fn an_effect_below_the_noise_is_none_and_great_noise_is_called_so() {
 
 #[test]
 fn what_speaks_against_a_trial_takes_all_its_results() {
-    let changes: [(fn(&mut Trial), &str); 4] = [
+    let changes: [(fn(&mut Trial), &str); 5] = [
+        (
+            |trial| trial.clocks_s = Some([500, 50]),
+            "it counted 500 s, the hardware's 50 s",
+        ),
         (|trial| trial.about.is_emulated = true, "emulated"),
         (
             |trial| trial.blocks[0].rows[1].speed = 1200.0,

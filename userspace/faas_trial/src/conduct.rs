@@ -80,10 +80,13 @@ pub fn conduct(
         work: Work::CpuTime,
         about: about(&machine, cpus.len() as u32),
         plan,
+        clocks_s: None,
         capacity,
         costs,
         blocks: Vec::new(),
     };
+    let clocks = || Some((Instant::now(), machine.rtc_s()?));
+    let begun = clocks();
     let blocks = trial.plan.blocks.clone();
     for (number, block) in (1..).zip(&blocks) {
         if Instant::now() > end {
@@ -97,6 +100,9 @@ pub fn conduct(
         let measured = measured.with_context(|| format!("block {number}"))?;
         trial.blocks.push(measured);
     }
+    trial.clocks_s = clocks().zip(begun).map(|((now, rtc), (then, rtc_then))| {
+        [(now - then).as_secs(), rtc.saturating_sub(rtc_then)]
+    });
     if trial.blocks.is_empty() {
         bail!("no block was completed");
     }

@@ -32,6 +32,9 @@ pub struct Trial {
     pub plan: Plan,
     /// The machine.
     pub about: About,
+    /// Seconds from the first to the last replay by the kernel's clock and by the hardware's;
+    /// `None` if there is none.
+    pub clocks_s: Option<[u64; 2]>,
     /// What it can do.
     pub capacity: Capacity,
     /// What small things cost; `None` if they could not be measured.

@@ -118,6 +118,11 @@ impl Machine {
         self.sys("devices/system/clocksource/clocksource0/current_clocksource")
     }
 
+    /// The time of the hardware's clock, in whole seconds; `None` if there is none.
+    pub fn rtc_s(&self) -> Option<u64> {
+        self.sys("class/rtc/rtc0/since_epoch").parse().ok()
+    }
+
     /// Whether the cores run two threads; `None` if the kernel does not tell.
     pub fn smt(&self) -> Option<bool> {
         match self.sys("devices/system/cpu/smt/active").as_str() {

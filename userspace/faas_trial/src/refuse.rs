@@ -33,6 +33,8 @@ pub struct State {
     pub is_root: bool,
     /// The share of CPU time that others use; `None` if it is unknown.
     pub busy: Option<f64>,
+    /// Seconds of the hardware's clock during [`WATCHED`]; `None` if it is unknown.
+    pub rtc_s: Option<u64>,
 }
 
 /// Why a trial must not begin; empty if it may.
@@ -62,6 +64,14 @@ pub fn reasons(machine: &Machine, state: State) -> Vec<String> {
             all.push("/proc/stat does not tell how busy the machine is: mount /proc".to_string())
         }
     }
+    let wanted = WATCHED.as_secs() - 1..=WATCHED.as_secs() + 1;
+    if let Some(seconds) = state.rtc_s.filter(|seconds| !wanted.contains(seconds)) {
+        all.push(format!(
+            "the kernel's clock is wrong: {} s of it are {seconds} s of the hardware's: start \
+             the machine again, or choose another clock source",
+            WATCHED.as_secs()
+        ));
+    }
     let clock = machine.clock();
     if COARSE.contains(&clock.as_str()) {
         all.push(format!(
@@ -72,11 +82,18 @@ pub fn reasons(machine: &Machine, state: State) -> Vec<String> {
     all
 }
 
-/// The share of CPU time that is used while this process sleeps for [`WATCHED`].
-pub fn busy(machine: &Machine) -> Option<f64> {
-    let before = machine.ticks();
+/// Watches the machine while this process sleeps for [`WATCHED`].
+pub fn watch(machine: &Machine, is_root: bool) -> State {
+    let (ticks, rtc) = (machine.ticks(), machine.rtc_s());
     std::thread::sleep(WATCHED);
-    Some(machine.ticks().since(before)?.busy)
+    let after = machine.rtc_s();
+    State {
+        is_root,
+        busy: machine.ticks().since(ticks).map(|shares| shares.busy),
+        rtc_s: after
+            .zip(rtc)
+            .map(|(after, before)| after.saturating_sub(before)),
+    }
 }
 
 /// Whether somebody has logged in from elsewhere to start the process `pid`: by its
@@ -125,6 +142,7 @@ mod tests {
     const FINE: State = State {
         is_root: true,
         busy: Some(0.01),
+        rtc_s: Some(3),
     };
     const EXT: (&str, &str) = ("sys/kernel/sched_ext/state", "disabled\n");
     const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -158,6 +176,12 @@ mod tests {
         let busy = |busy| State { busy, ..FINE };
         assert!(only(&[EXT], busy(Some(0.12))).contains("others use 12 %"));
         assert!(only(&[EXT], busy(None)).contains("/proc/stat"));
+        let rtc = |seconds| State {
+            rtc_s: Some(seconds),
+            ..FINE
+        };
+        assert!(only(&[EXT], rtc(0)).contains("3 s of it are 0 s of the hardware's"));
+        assert!(only(&[EXT], rtc(30)).contains("clock is wrong"));
         assert!(only(&[EXT, (CLOCK, "jiffies\n")], FINE).contains("`jiffies`"));
     }
 

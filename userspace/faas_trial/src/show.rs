@@ -221,7 +221,7 @@ fn counters(trial: &Trial) -> String {
         };
         let count = |of: fn(&Counts) -> Option<u64>| {
             mean(replays().map(|one| of(&one.counters).map(|count| count as f64)))
-                .map_or(NONE.to_string(), |mean| short(mean))
+                .map_or(NONE.to_string(), short)
         };
         let share = |shares: Option<f64>| {
             shares.map_or(NONE.to_string(), |share| format!("{:.1} %", share * 100.0))

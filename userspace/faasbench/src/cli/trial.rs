@@ -99,10 +99,7 @@ impl TrialArgs {
     /// What speaks against a trial now.
     fn reasons(&self) -> Vec<String> {
         let machine = Machine::this();
-        let state = refuse::State {
-            is_root: nix::unistd::geteuid().is_root(),
-            busy: refuse::busy(&machine),
-        };
+        let state = refuse::watch(&machine, nix::unistd::geteuid().is_root());
         let mut all = refuse::reasons(&machine, state);
         if let Err(error) = Scheduler::find(&self.scx_sfs, Some(OPS), "") {
             all.push(format!("{error:#}"));
