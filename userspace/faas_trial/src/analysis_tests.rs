@@ -119,7 +119,8 @@ fn an_effect_below_the_noise_is_none_and_great_noise_is_called_so() {
 
 #[test]
 fn what_speaks_against_a_trial_takes_all_its_results() {
-    let changes: [(fn(&mut Trial), &str); 5] = [
+    type Change = fn(&mut Trial);
+    let changes: [(Change, &str); 5] = [
         (
             |trial| trial.clocks_s = Some([500, 50]),
             "it counted 500 s, the hardware's 50 s",
