@@ -7,6 +7,7 @@ mod examples;
 mod gen;
 mod jitter;
 mod sandbox;
+mod trial;
 
 use crate::run::{check_name, Run};
 use crate::scheduler::{kernel_release, row_name, Scheduler};
@@ -97,6 +98,20 @@ faasbench drive [OPTIONS] --trace <FILE> --scheduler <NAME> --cpus <C>
     /// number of rows. Writes seeds.md, seeds.csv and runs.csv beside the list, which
     /// `make bench SEEDS=20` makes. See docs/statistics.md.
     Seeds(SeedsArgs),
+    /// Compare EEVDF, scx_sfs and a renice daemon on this server, with its noise
+    ///
+    /// Measures the machine, then replays generated traces under each in
+    /// interleaved blocks, in random order. EEVDF is there twice: what differs
+    /// between the two is noise, and no smaller difference counts. Refuses if
+    /// the machine is busy or another sched_ext scheduler is loaded. A guard
+    /// that is independent of the session unloads scx_sfs if the trial dies,
+    /// hangs or takes too long. The result is one file without names, which is
+    /// shown before it is kept, and sent nowhere. See docs/trial.md.
+    Trial(trial::TrialArgs),
+    /// Compute everything in the file of a trial again, and compare
+    ///
+    /// Exit status 1: something in the file does not agree with its figures.
+    Verify(trial::VerifyArgs),
 }
 
 #[derive(Debug, Args)]
@@ -297,6 +312,8 @@ impl Cli {
             }
             Command::Drive(args) => return args.execute(),
             Command::Summarize(args) => summarize(args)?,
+            Command::Trial(args) => args.execute()?,
+            Command::Verify(args) => args.execute()?,
             Command::Seeds(args) => faas_seeds::report(&args.list, args.trim, args.json)?,
             Command::Report(args) => {
                 faas_report::write(&faas_report::Request {
@@ -329,6 +346,7 @@ impl RunArgs {
                 blocking: self.kinds.io_kind,
             },
             max_spread: self.kinds.max_spread,
+            is_watched: true,
         })
     }
 }

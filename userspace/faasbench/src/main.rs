@@ -12,6 +12,9 @@ fn main() -> ExitCode {
     if let Some(code) = faas_baselines::play_role(std::env::args_os().skip(1)) {
         return code;
     }
+    if let Some(code) = faas_trial::play_role(std::env::args_os().skip(1)) {
+        return code;
+    }
     match Cli::of_process().execute() {
         Ok(code) => code,
         Err(error) => {

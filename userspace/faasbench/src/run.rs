@@ -45,6 +45,8 @@ pub struct Run {
     pub defaults: Defaults,
     /// How much the calibration of fixed work may vary, in per cent.
     pub max_spread: u32,
+    /// Whether to watch for wasted CPUs, which costs something at each switch.
+    pub is_watched: bool,
 }
 
 /// Space reserved for a summary.
@@ -146,9 +148,9 @@ impl Run {
         let daemon = self.scheduler.daemon(self.cpus, pin);
         let mut session = self.scheduler.start(daemon.as_ref(), outputs.log.take())?;
         let (measured, wasted): (Measured, Option<Wasted>) = if session.is_loaded() {
-            let watch = Watch::begin(trace, self.cpus);
+            let watch = self.is_watched.then(|| Watch::begin(trace, self.cpus));
             let measured = measure()?;
-            (measured, watch.and_then(Watch::end))
+            (measured, watch.flatten().and_then(Watch::end))
         } else {
             (Measured::default(), None)
         };

@@ -5,7 +5,7 @@ use sfs_function_cases::{
     shards, slice, tenants,
 };
 use sfs_loader_cases::{
-    advice, configuration, disk, explanations, faults, files, lifecycle, metrics, operator,
+    advice, configuration, disk, explanations, faults, files, guards, lifecycle, metrics, operator,
     restarts, texts,
 };
 use sfs_machine_cases::{crowds, daemons, interruptions, rates, sections, waiting};
@@ -43,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Case> {
         restarts::CASES,
         explanations::CASES,
         advice::CASES,
+        guards::CASES,
         disk::CASES,
     ]
     .into_iter()

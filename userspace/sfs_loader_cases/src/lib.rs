@@ -1,6 +1,6 @@
 //! Behaviour cases about the loader `scx_sfs`: loading, unloading and restarts,
-//! its output, its files, its explanations of slow requests, and faults of its
-//! environment.
+//! its output, its files, its explanations of slow requests, faults of its
+//! environment, and what ends it after a trial.
 
 pub mod advice;
 pub mod configuration;
@@ -8,6 +8,7 @@ pub mod disk;
 pub mod explanations;
 pub mod faults;
 pub mod files;
+pub mod guards;
 pub mod lifecycle;
 pub mod metrics;
 pub mod operator;

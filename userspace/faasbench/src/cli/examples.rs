@@ -105,6 +105,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("seeds", &["seeds out/bench/series.json"]),
+    (
+        "trial",
+        &[
+            "trial --dry-run --minutes 30",
+            "trial --minutes 120 --loads 0.7,0.9 --out trial.json",
+        ],
+    ),
+    ("verify", &["verify trial.json"]),
 ];
 
 /// Returns `command` with the examples at the end of the help of each of its commands.

@@ -10,3 +10,4 @@ mod place;
 mod refuse;
 mod replay;
 mod sandboxes;
+mod trial;
