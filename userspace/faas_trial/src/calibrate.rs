@@ -321,7 +321,11 @@ mod tests {
             [2.5, 3.75, 5.0]
         );
         let begun = monotonic_ns();
-        assert!(each(10, || Ok(std::thread::sleep(Duration::from_millis(1)))).unwrap() >= 1e3);
+        let nap = || {
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        };
+        assert!(each(10, nap).unwrap() >= 1e3);
         assert!(monotonic_ns() - begun >= 10_000_000);
     }
 }
