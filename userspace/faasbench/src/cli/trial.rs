@@ -8,6 +8,7 @@ use faas_data::kind::Defaults;
 use faas_data::output::{note, print, Output};
 use faas_data::result;
 use faas_data::trace::{to_csv, Invocation, Trace};
+use faas_fixed::calibration::USELESS_PERCENT;
 use faas_replay::setup::Sandboxes;
 use faas_trial::conduct::{conduct, deadline, usable_cpus, Outcome, Runner};
 use faas_trial::file::{Kept, Trial};
@@ -210,6 +211,7 @@ impl Runner for Replays<'_> {
             accel: "native".to_string(),
             sandboxes: Some(Sandboxes::Process),
             defaults: Defaults::default(),
+            max_spread: USELESS_PERCENT,
             is_watched: false,
         };
         let summary = run.execute()?;
