@@ -223,6 +223,7 @@ mod tests {
                 involuntary_switches: 0,
                 exit: Exit::Code(0),
                 runqueue_wait_us: None,
+                alone_us: None,
             };
             let is_loaded = row != Row::ScxSfs;
             let records = trace.iter().enumerate().filter(|_| is_loaded).map(record);
