@@ -6,6 +6,7 @@
 //! has ended, as the dispatcher does.
 
 use super::child::{exit, EndOnPanic};
+use super::cpus;
 use super::fork::fork;
 use super::realtime::{ChildPolicy, HOW_TO_PERMIT};
 use super::setup::CALIBRATE;
@@ -16,7 +17,6 @@ use faas_data::fixed::Kernel;
 use faas_fixed::bodies::Bodies;
 use faas_fixed::calibration::{calibrate, Calibrated};
 use nix::errno::Errno;
-use nix::sched::{sched_getaffinity, sched_setaffinity, CpuSet};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::Pid;
@@ -90,7 +90,7 @@ pub fn main(text: &str) -> ExitCode {
 fn carry_out(order: &Order) -> Result<Report, String> {
     // Nobody would read the answer.
     let _ = set_pdeathsig(Signal::SIGKILL);
-    let cpus = usable().map_err(|errno| format!("cannot count the CPUs: {errno}"))?;
+    let cpus = cpus::usable().map_err(|errno| format!("cannot count the CPUs: {errno}"))?;
     let Some((own, others)) = cpus.split_first() else {
         return Err("no CPU can be used".to_string());
     };
@@ -98,7 +98,8 @@ fn carry_out(order: &Order) -> Result<Report, String> {
         true => Company::begin(others)?,
         false => Company::default(),
     };
-    pin(*own).map_err(|errno| format!("cannot pin the calibration to a CPU: {errno}"))?;
+    cpus::confine(&[*own])
+        .map_err(|errno| format!("cannot pin the calibration to a CPU: {errno}"))?;
     let permitted = ChildPolicy::Fifo.apply(0);
     permitted.map_err(|errno| format!("{HOW_TO_PERMIT} ({errno})"))?;
     let known = |number: &usize| Kernel::ALL.get(*number).copied();
@@ -110,19 +111,6 @@ fn carry_out(order: &Order) -> Result<Report, String> {
         beside: company.0.len() as u32,
         calibrated,
     })
-}
-
-/// The CPUs that this process may use.
-fn usable() -> Result<Vec<usize>, Errno> {
-    let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
-    Ok((0..CpuSet::count()).filter(is_set).collect())
-}
-
-fn pin(cpu: usize) -> Result<(), Errno> {
-    let mut one = CpuSet::new();
-    one.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &one)
 }
 
 /// CPU time in ns of a process that does `count` iterations of a kernel.
@@ -198,7 +186,7 @@ impl Drop for Company {
 fn keep_busy(cpu: usize) -> ! {
     let _guard = EndOnPanic;
     let _ = set_pdeathsig(Signal::SIGKILL);
-    if pin(cpu).is_err() {
+    if cpus::confine(&[cpu]).is_err() {
         exit(1);
     }
     loop {

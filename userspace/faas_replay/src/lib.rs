@@ -19,6 +19,7 @@ pub mod cgroup;
 pub mod channel;
 pub mod child;
 pub mod clock;
+pub mod cpus;
 pub mod dispatcher;
 pub mod fork;
 pub mod helpers;

@@ -1,10 +1,9 @@
 //! Scheduling policies of the dispatcher and of its children.
 
 use crate::attributes::Attributes;
+use crate::cpus;
 use nix::errno::Errno;
-use nix::sched::CpuSet;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
-use nix::unistd::Pid;
 use std::fmt;
 
 /// Real-time priority of the dispatcher: above the children of every row, so no
@@ -117,25 +116,18 @@ pub fn become_helper() -> Result<(), Errno> {
     set(0, policy, HELPER_PRIORITY)
 }
 
-/// Restricts this process and its children to the first `cpus` of its CPUs; 0:
+/// Restricts this process and its children to the first `count` of its CPUs; 0:
 /// no restriction.
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn pin(cpus: u32) -> Result<(), Errno> {
-    if cpus == 0 {
+pub fn pin(count: u32) -> Result<(), Errno> {
+    if count == 0 {
         return Ok(());
     }
-    let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0))?;
-    let mut first = CpuSet::new();
-    let mut missing = cpus;
-    for cpu in 0..CpuSet::count() {
-        if missing > 0 && allowed.is_set(cpu)? {
-            first.set(cpu)?;
-            missing -= 1;
-        }
-    }
-    nix::sched::sched_setaffinity(Pid::from_raw(0), &first)
+    let mut first = cpus::usable()?;
+    first.truncate(count as usize);
+    cpus::confine(&first)
 }
 
 /// Raises this process's limit of open files as far as possible: it needs one

@@ -6,9 +6,10 @@ use crate::COSTS;
 use anyhow::{ensure, Context, Result};
 use faas_data::stats::mean;
 use faas_replay::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
+use faas_replay::cpus::confine;
 use faas_replay::fork::fork;
 use faas_replay::meter::Usage;
-use nix::sched::{sched_setaffinity, sched_yield, CpuSet};
+use nix::sched::sched_yield;
 use nix::sys::wait::waitpid;
 use nix::unistd::{pipe, Pid};
 use serde::{Deserialize, Serialize};
@@ -106,7 +107,7 @@ fn burn_all(cpus: &[usize], time: Duration) -> Result<Vec<Burnt>> {
 }
 
 fn burn(cpu: usize, time: Duration) -> nix::Result<Burnt> {
-    restrict(cpu)?;
+    confine(&[cpu])?;
     let (begun, cpu_begun) = (monotonic_ns(), thread_cpu_ns());
     let end = begun + time.as_nanos() as u64;
     let (mut state, mut rounds) = (1u64, 0u64);
@@ -128,13 +129,6 @@ fn burn(cpu: usize, time: Duration) -> nix::Result<Burnt> {
         cpu_ms: (thread_cpu_ns() - cpu_begun) as f64 / 1e6,
         wall_ms: (ended - begun) as f64 / 1e6,
     })
-}
-
-/// Restricts the calling thread to a CPU.
-fn restrict(cpu: usize) -> nix::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(cpu)?;
-    sched_setaffinity(Pid::from_raw(0), &set)
 }
 
 /// What small things cost, in microseconds of elapsed time, under the kernel's own scheduler
@@ -179,7 +173,7 @@ impl Costs {
 
     fn on(cpus: &[usize]) -> Result<Self> {
         let first = *cpus.first().context("no CPU")?;
-        restrict(first)?;
+        confine(&[first])?;
         let fork_exit_us = each(FORKS, || child(|| {}))?;
         let handoff_us = to_and_fro(first)?;
         let wakeup_us = cpus.get(1).map(|cpu| to_and_fro(*cpu)).transpose()?;
@@ -238,7 +232,7 @@ fn to_and_fro(cpu: usize) -> Result<f64> {
     let (mut from_us, mut to_us) = (File::from(from_us), File::from(to_us));
     let (mut to_child, mut from_child) = (File::from(to_child), File::from(from_child));
     let pid = start(|| {
-        let _ = restrict(cpu);
+        let _ = confine(&[cpu]);
         let mut byte = [0];
         for _ in 0..BYTES {
             let passed = from_us
@@ -293,11 +287,10 @@ fn lateness() -> f64 {
 mod tests {
     use super::*;
     use faas_replay::clock::monotonic_ns;
+    use faas_replay::cpus;
 
     fn first() -> usize {
-        let usable = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
-        let is_set = |cpu: &usize| usable.is_set(*cpu).unwrap();
-        (0..CpuSet::count()).find(is_set).unwrap()
+        cpus::usable().unwrap()[0]
     }
 
     #[test]

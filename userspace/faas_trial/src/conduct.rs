@@ -8,8 +8,6 @@ use crate::plan::{trace, Block, Plan, Row};
 use anyhow::{bail, Context, Result};
 use faas_data::result::Record;
 use faas_data::trace::Invocation;
-use nix::sched::{sched_getaffinity, CpuSet};
-use nix::unistd::Pid;
 use std::time::{Duration, Instant};
 
 /// Replays traces under the rows of a trial.
@@ -34,16 +32,6 @@ pub struct Outcome {
     /// One record for each invocation, in the order of the trace; none if the scheduler did
     /// not load.
     pub records: Vec<Record>,
-}
-
-/// The CPUs that this process may use.
-///
-/// # Errors
-/// If the kernel does not tell.
-pub fn usable_cpus() -> Result<Vec<usize>> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).context("cannot list the CPUs")?;
-    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
-    Ok((0..CpuSet::count()).filter(is_set).collect())
 }
 
 /// The time after which no further block begins, for a plan.
@@ -198,6 +186,7 @@ mod tests {
     use crate::file::Kept;
     use crate::verify::{check, shape};
     use faas_data::result::Exit;
+    use faas_replay::cpus;
 
     /// Says that each invocation took twice as long as it needs, and scx_sfs none.
     struct Fake {
@@ -248,7 +237,7 @@ mod tests {
             rows: Vec::new(),
             fails: false,
         };
-        let cpus = usable_cpus().unwrap();
+        let cpus = cpus::usable().unwrap();
         let trial = conduct(plan(), &cpus, &mut runner, &|_| ()).unwrap();
         let wanted: Vec<Row> = plan().blocks.iter().flat_map(|block| block.order).collect();
         assert_eq!(runner.rows, wanted);
@@ -269,7 +258,7 @@ mod tests {
             rows: Vec::new(),
             fails: true,
         };
-        let cpus = usable_cpus().unwrap();
+        let cpus = cpus::usable().unwrap();
         let error = conduct(plan(), &cpus, &mut runner, &|_| ()).unwrap_err();
         assert_eq!(format!("{error:#}"), "block 1: the dispatcher ended early");
     }

@@ -101,14 +101,11 @@ mod tests {
         if watch.switches.is_none() {
             sfs_skip::skip!("the kernel does not let this process count");
         }
-        let usable = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap();
-        if !usable.is_set(0).unwrap() {
+        if !faas_replay::cpus::usable().unwrap().contains(&0) {
             sfs_skip::skip!("the first CPU is not ours");
         }
         let own = std::thread::spawn(|| {
-            let mut first = nix::sched::CpuSet::new();
-            first.set(0).unwrap();
-            nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &first).unwrap();
+            faas_replay::cpus::confine(&[0]).unwrap();
             for _ in 0..20 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }

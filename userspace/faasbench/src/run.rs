@@ -16,9 +16,7 @@ use faas_data::trace::Trace;
 use faas_fixed::rates::Rates;
 use faas_replay::cgroup::Layout;
 use faas_replay::setup::{Sandboxes, Setup};
-use faas_replay::{realtime, replay, Measured};
-use nix::sched::{sched_getaffinity, CpuSet};
-use nix::unistd::Pid;
+use faas_replay::{cpus, realtime, replay, Measured};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -269,9 +267,8 @@ fn pin(cpus: u32) -> Result<u32> {
 
 /// Number of CPUs that this process may use.
 pub(crate) fn usable_cpus() -> Result<u32> {
-    let allowed = sched_getaffinity(Pid::from_raw(0)).context("cannot count the CPUs")?;
-    let is_set = |cpu: &usize| allowed.is_set(*cpu).unwrap_or(false);
-    Ok((0..CpuSet::count()).filter(is_set).count() as u32)
+    let cpus = cpus::usable().context("cannot count the CPUs")?;
+    Ok(cpus.len() as u32)
 }
 
 /// Checks that `name` can be the name of a file.

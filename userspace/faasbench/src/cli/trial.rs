@@ -2,15 +2,16 @@
 
 use crate::run::Run;
 use crate::scheduler::Scheduler;
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use clap::Args;
 use faas_data::kind::Defaults;
 use faas_data::output::{note, print, Output};
 use faas_data::result;
 use faas_data::trace::{to_csv, Invocation, Trace};
 use faas_fixed::calibration::USELESS_PERCENT;
+use faas_replay::cpus;
 use faas_replay::setup::Sandboxes;
-use faas_trial::conduct::{conduct, deadline, usable_cpus, Outcome, Runner};
+use faas_trial::conduct::{conduct, deadline, Outcome, Runner};
 use faas_trial::file::{Kept, Trial};
 use faas_trial::guard::Guard;
 use faas_trial::machine::Machine;
@@ -116,7 +117,7 @@ impl TrialArgs {
         let is_remote = refuse::is_remote(&machine, own, is_set);
         let guard = Guard::start(deadline(&plan), self.sysrq, is_remote)?;
         note(&format!("the guard is {}", guard.how));
-        let cpus = usable_cpus()?;
+        let cpus = cpus::usable().context("cannot list the CPUs")?;
         let mut runner = Replays {
             folder: guard.folder(),
             scx_sfs: &self.scx_sfs,
