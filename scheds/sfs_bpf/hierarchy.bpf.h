@@ -53,9 +53,20 @@ static u64 group_above(struct cgroup *cgrp)
 /* Longest name of a group, in bytes: NAME_MAX. */
 #define MAX_NAME 255
 
-static bool is_digit(char c)
+/* What a character of a name says about the number at the end of the name. */
+enum name_part {
+	NAME_OTHER,
+	NAME_SEPARATOR,
+	NAME_DIGIT,
+};
+
+/* Return that of @c. Apart from the loop that calls it: with these comparisons in the loop, the
+ * verifier of 6.18 may fail ("verifier bug: backtracking call unexpected regs"). */
+__global_func u32 name_part_of(u32 c)
 {
-	return c >= '0' && c <= '9';
+	if (c == '-' || c == '_' || c == '.')
+		return NAME_SEPARATOR;
+	return c >= '0' && c <= '9' ? NAME_DIGIT : NAME_OTHER;
 }
 
 /*
@@ -70,20 +81,18 @@ __global_func u64 mix_group_name(u64 address, u64 hash)
 
 	__sink(hash);
 	bpf_for(i, 0, MAX_NAME) {
-		char c = 0;
+		u32 part;
+		u8 c = 0;
 
 		if (bpf_probe_read_kernel(&c, 1, (void *)(address + i)) || !c)
 			break;
-		if (c == '-' || c == '_' || c == '.') {
+		part = name_part_of(c);
+		if (part == NAME_SEPARATOR)
 			stem = i ? hash : 0;
-			ends_in_number = false;
-		} else if (is_digit(c)) {
-			ends_in_number = stem;
-		} else {
+		else if (part == NAME_OTHER)
 			stem = 0;
-			ends_in_number = false;
-		}
-		hash = (hash ^ (u8)c) * FNV_PRIME;
+		ends_in_number = part == NAME_DIGIT && stem;
+		hash = (hash ^ c) * FNV_PRIME;
 	}
 	return ends_in_number ? stem : hash;
 }
