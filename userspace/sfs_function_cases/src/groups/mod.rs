@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         run: weights::nesting_gains_no_weight,
     },
     Case {
+        name: "weights_order_functions",
+        about: "of functions that need the same, those of the group with more weight go first",
+        run: weights::weights_order_functions,
+    },
+    Case {
         name: "light_tenants_debt_is_paid",
         about: "a tenant of low weight goes on once its debt is paid, although all of its tasks wait with credit left",
         run: weights::light_tenants_debt_is_paid,

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use sfs_testbed::case::Bench;
 use sfs_testbed::cgroup::{enable_cpu_controller, Cgroup};
 use sfs_testbed::clock::{burn, ms, now, sleep, sleep_until, wait_until, PATIENCE};
-use sfs_testbed::process::{as_real_time, pin_self, set_policy, Process};
+use sfs_testbed::process::{as_real_time, pin_self, set_policy, wait_for_all, Process};
 
 use super::shares::{expect_share, hogs_in, nest, used_in, ALL_FAIR};
 
@@ -87,6 +87,59 @@ pub(super) fn weights_share_level_by_level(bench: &Bench) -> Result<()> {
     expect_share(bench, "with weight 300 there", share, machine, 37.5, 2.0)?;
     drop(hogs);
     scheduler.finish()
+}
+
+/// Equal functions of two groups arrive by turns, all at once. By rank they would end in the order
+/// of arrival. The lighter group is in debt first, and then behind the other (docs/tenants.md).
+pub(super) fn weights_order_functions(bench: &Bench) -> Result<()> {
+    bench.needs_two_cpus()?;
+    enable_cpu_controller()?;
+    let [above, one, other] = ["ranked", "ranked/one", "ranked/other"].map(Cgroup::new);
+    let (above, one, other) = (above?, one?, other?);
+    above.set("cgroup.subtree_control", "+cpu")?;
+    let scheduler = bench.load("--policy learned --cgroup ranked/*")?;
+    for _ in 0..10 {
+        wait_for_all(&mut [work_in(&one)?, work_in(&other)?])?;
+    }
+    scheduler.wait_for("ranks", |stats| stats.rank_tables > 1)?;
+    for (weight, at_least, at_most) in [("100", 0.7, 1.4), ("400", 1.8, 9.0), ("25", 0.0, 0.65)] {
+        one.set("cpu.weight", weight)?;
+        // What one of them has had too much of, it is due again (docs/tenants.md).
+        sleep(ms(500));
+        let (of_one, of_other) = burst_in(bench, &one, &other)?;
+        let ratio = of_other / of_one;
+        bench.say(format_args!(
+            "weights {weight} and 100: mean turnarounds {:.1} and {:.1} ms, ratio {ratio:.2}",
+            1e3 * of_one,
+            1e3 * of_other
+        ));
+        ensure!(
+            (at_least..=at_most).contains(&ratio),
+            "the ratio should be {at_least} to {at_most}"
+        );
+    }
+    scheduler.finish()
+}
+
+fn work_in(group: &Cgroup) -> Result<Process> {
+    Process::spawn_in(group, |report| report.burn(ms(20)))
+}
+
+/// Returns the mean turnarounds, in seconds, of eight processes for each CPU in each group.
+fn burst_in(bench: &Bench, one: &Cgroup, other: &Cgroup) -> Result<(f64, f64)> {
+    // Forked as a real-time task, so that no child delays the next.
+    let pairs = as_real_time(|| {
+        let pairs = (0..8 * bench.cpus()).map(|_| Ok((work_in(one)?, work_in(other)?)));
+        pairs.collect::<Result<Vec<_>>>()
+    })?;
+    let (mut of_one, mut of_other): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    wait_for_all(&mut of_one)?;
+    wait_for_all(&mut of_other)?;
+    let mean = |all: &[Process]| {
+        let sum: Duration = all.iter().map(Process::turnaround).sum();
+        sum.as_secs_f64() / all.len() as f64
+    };
+    Ok((mean(&of_one), mean(&of_other)))
 }
 
 /// Hogs of a light tenant get into debt with most of their credit unused, and then all wait: only the
