@@ -326,7 +326,7 @@ impl<'object, 'config> Control<'object, 'config> {
 
     /// Learns from completed invocations.
     fn learn(&mut self) {
-        let completions = std::mem::take(&mut *self.completions.borrow_mut());
+        let mut completions = self.completions.borrow_mut();
         if self.exporter.is_some() {
             completions
                 .iter()
@@ -335,6 +335,7 @@ impl<'object, 'config> Control<'object, 'config> {
         if let Some(learning) = self.learning.as_mut() {
             learning.take(&completions, &mut self.kernel);
         }
+        completions.clear(); // its memory is for the next ones
     }
 
     /// Returns whether functions are ranked.

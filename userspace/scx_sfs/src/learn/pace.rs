@@ -34,8 +34,8 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.left(start), Duration::ZERO);
         pace.done(Duration::from_millis(5), ms(5));
-        assert_eq!(pace.left(ms(2004)), Duration::from_millis(1));
-        assert_eq!(pace.left(ms(2005)), Duration::ZERO);
+        assert_eq!(pace.left(ms(3004)), Duration::from_millis(1));
+        assert_eq!(pace.left(ms(3005)), Duration::ZERO);
         pace.done(Duration::from_millis(1000), ms(1000));
         assert_eq!(pace.left(ms(5000)), Duration::from_secs(1));
         assert_eq!(pace.left(ms(7000)), Duration::ZERO);

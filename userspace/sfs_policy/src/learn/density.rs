@@ -55,7 +55,7 @@ impl Spread {
         if known < 1.0 {
             return;
         }
-        let off = bucket(service_ns) as f64 - mean(history);
+        let off = bucket(service_ns) as f64 - history.mean();
         // The mean of few completions is off by itself.
         self.add(off * off * known / (known + 1.0), 1.0);
     }
@@ -105,18 +105,9 @@ fn completions(histogram: &Histogram) -> f64 {
     f64::from(histogram.total()) / f64::from(UNIT)
 }
 
-/// The mean number of a histogram's buckets; 0 without completions.
-fn mean(histogram: &Histogram) -> f64 {
-    let weights = histogram.weights().iter().enumerate();
-    let sum: f64 = weights
-        .map(|(bucket, weight)| bucket as f64 * f64::from(*weight))
-        .sum();
-    sum / f64::from(histogram.total().max(1))
-}
-
 /// The variance of the numbers of a histogram's buckets; 0 without completions.
 fn variance(histogram: &Histogram) -> f64 {
-    let mean = mean(histogram);
+    let mean = histogram.mean();
     let square = |bucket: usize| (bucket as f64 - mean) * (bucket as f64 - mean);
     let weights = histogram.weights().iter().enumerate();
     let sum: f64 = weights

@@ -123,12 +123,14 @@ impl Functions {
             });
             return (slot, forgotten);
         };
-        self.detach(slot as u32);
         let record = &mut self.slots[slot].record;
         record.completions = record.completions.saturating_add(1);
-        record.again = true;
-        self.attach(slot as u32);
-        self.demote();
+        if self.classes[1].newest != slot as u32 {
+            self.detach(slot as u32);
+            self.slots[slot].record.again = true;
+            self.attach(slot as u32);
+            self.demote();
+        }
         (slot, None)
     }
 

@@ -18,11 +18,14 @@ const SURPRISE: u32 = 16;
 /// Counts of completions in each bucket, weighted towards the recent ones.
 ///
 /// When the weights reach `window` completions, all are halved. So the last half to full window
-/// of completions decides, however long it took. 182 bytes.
+/// of completions decides, however long it took. 188 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     weights: [u16; BUCKETS],
     total: u16,
+    /// The sum of the weights, each times the number of its bucket. Kept, because each completion
+    /// asks for the mean.
+    moment: u32,
 }
 
 impl Default for Histogram {
@@ -30,6 +33,7 @@ impl Default for Histogram {
         Self {
             weights: [0; BUCKETS],
             total: 0,
+            moment: 0,
         }
     }
 }
@@ -69,11 +73,13 @@ impl Histogram {
         }
         self.weights[bucket] += UNIT;
         self.total += UNIT;
+        self.moment += bucket as u32 * u32::from(UNIT);
     }
 
     fn halve(&mut self) {
         self.weights.iter_mut().for_each(|weight| *weight /= 2);
         self.total = self.weights.iter().sum();
+        self.moment = moment(&self.weights);
     }
 
     fn median_above(&self, at: usize) -> Option<usize> {
@@ -97,11 +103,20 @@ impl Histogram {
         self.total
     }
 
+    /// The mean number of the buckets; 0 without completions.
+    pub fn mean(&self) -> f64 {
+        f64::from(self.moment) / f64::from(self.total.max(1))
+    }
+
     /// The histogram with these weights; None if their sum exceeds [`MAX_WINDOW`] completions.
     pub fn from_weights(weights: [u16; BUCKETS]) -> Option<Self> {
         let add = |sum: u16, weight: &u16| sum.checked_add(*weight);
         let total = weights.iter().try_fold(0, add)?;
-        (total <= MAX_WINDOW * UNIT).then_some(Self { weights, total })
+        (total <= MAX_WINDOW * UNIT).then(|| Self {
+            total,
+            moment: moment(&weights),
+            weights,
+        })
     }
 
     /// The bucket that contains the quantile `share` (0 to 1) of the weights; None if the
@@ -115,6 +130,15 @@ impl Histogram {
         };
         self.weights.iter().position(reached)
     }
+}
+
+/// The sum of `weights`, each times the number of its bucket. Fits: there are fewer than 100 buckets,
+/// and all weights together are a u16.
+fn moment(weights: &[u16; BUCKETS]) -> u32 {
+    let weights = weights.iter().zip(0..);
+    weights
+        .map(|(weight, bucket)| u32::from(*weight) * bucket)
+        .sum()
 }
 
 #[cfg(test)]
@@ -139,6 +163,22 @@ mod tests {
         assert!(weights[bucket(100 * MS)] > 2 * weights[bucket(MS)]);
         (0..100).for_each(|_| histogram.add(100 * MS, 8));
         assert_eq!(histogram.weights()[bucket(MS)], 0);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_weights() {
+        assert_eq!(Histogram::default().mean(), 0.0);
+        let mut histogram = Histogram::default();
+        for round in 0..500_u64 {
+            histogram.doubt(round * MS);
+            histogram.add(round * round * MS, 40);
+            histogram.add_censored(round * MS, 40, &of(&[5, 500]));
+            let again = Histogram::from_weights(*histogram.weights()).unwrap();
+            assert_eq!(histogram, again);
+        }
+        let mean = of(&[1, 1, 1, 100]).mean();
+        let places = [bucket(MS), bucket(100 * MS)].map(|place| place as f64);
+        assert_eq!(mean, places[0] * 0.75 + places[1] * 0.25);
     }
 
     #[test]

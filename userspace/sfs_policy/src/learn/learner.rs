@@ -151,22 +151,18 @@ impl Learner {
 
     /// Notes the end of an invocation.
     pub fn on_end(&mut self, end: End) {
-        let learn = match (end.killed, end.counted) {
-            (false, true) => Self::on_completion,
-            (false, false) => Self::on_uncounted_completion,
-            (true, true) => Self::on_kill,
-            (true, false) => Self::on_uncounted_kill,
-        };
-        learn(self, end.function, end.service_ns);
-        if end.killed {
-            return;
+        match (end.killed, end.counted) {
+            (true, true) => return self.on_kill(end.function, end.service_ns),
+            (true, false) => return self.on_uncounted_kill(end.function, end.service_ns),
+            (false, _) => {}
         }
-        if let Some(slot) = self.functions.slot(end.function) {
-            self.functions.at(slot).record.burst.note(end.burst());
-        }
+        let burst = end.burst();
         if end.counted {
-            self.burst.note(end.burst());
+            self.overall.add(end.service_ns, MAX_WINDOW);
+            self.burst.note(burst);
         }
+        let record = self.complete(end.function, end.service_ns);
+        record.burst.note(burst);
     }
 
     /// Notes that an invocation of `function` completed after `service_ns` of CPU time.
@@ -180,14 +176,18 @@ impl Learner {
     /// function differ, where a tenant that lies can do little: the width of estimates has a
     /// limit, and the completions of a function soon outweigh those of others.
     pub fn on_uncounted_completion(&mut self, function: u64, service_ns: u64) {
-        if let Some(slot) = self.functions.slot(function) {
-            let history = &self.functions.get(slot).record.histogram;
-            self.spread.note(history, service_ns);
-        }
+        self.complete(function, service_ns);
+    }
+
+    /// Notes a completion in the record of `function`, which it returns.
+    fn complete(&mut self, function: u64, service_ns: u64) -> &mut Record {
         let window = self.config.window;
-        let record = self.touch(function, service_ns);
+        let slot = self.touch(function, service_ns);
+        let record = &mut self.functions.at(slot).record;
+        self.spread.note(&record.histogram, service_ns);
         record.histogram.doubt(service_ns);
         record.histogram.add(service_ns, window);
+        record
     }
 
     /// Notes that an invocation of `function` was killed after `attained_ns` of CPU time.
@@ -201,12 +201,13 @@ impl Learner {
     pub fn on_uncounted_kill(&mut self, function: u64, attained_ns: u64) {
         let overall = self.overall.clone();
         let window = self.config.window;
-        let record = self.touch(function, attained_ns);
-        record.histogram.add_censored(attained_ns, window, &overall);
+        let slot = self.touch(function, attained_ns);
+        let histogram = &mut self.functions.at(slot).record.histogram;
+        histogram.add_censored(attained_ns, window, &overall);
     }
 
-    /// Counts one more completion of `function`.
-    fn touch(&mut self, function: u64, work_ns: u64) -> &mut Record {
+    /// Counts one more completion of `function`. Returns its slot.
+    fn touch(&mut self, function: u64, work_ns: u64) -> usize {
         self.completions = self.completions.saturating_add(1);
         let (slot, forgotten) = self.functions.touch(function);
         if let Some(forgotten) = forgotten {
@@ -222,7 +223,7 @@ impl Learner {
             self.changed.push(function);
         }
         one.record.work_ns = one.record.work_ns.saturating_add(work_ns);
-        &mut one.record
+        slot
     }
 
     fn forget(&mut self, function: &Function) {

@@ -15,7 +15,7 @@ const WAKE_MOST: u32 = 256;
 /// Refreshing the tables takes at most one part in this many of one CPU. A refresh with a
 /// hundred functions takes milliseconds, and without this limit there is one for every hundred
 /// completions.
-const REFRESH_SHARE: u32 = 400;
+const REFRESH_SHARE: u32 = 600;
 
 /// Upper bound of the pause between refreshes, since the first one after a start may cover very
 /// many functions.
