@@ -207,4 +207,14 @@ struct sfs_mode_switch {
 	u32 left;  /* out: nonzero if tasks remain to be moved: call again */
 };
 
+/* What the syscall program measure_queues() fills in: tasks that wait now, in the queues of all
+ * shards and of single CPUs too. */
+struct sfs_queue_lengths {
+	u64 filter;
+	u64 ranked;
+	u64 fair;
+	u64 outside;
+	u64 present; /* runnable function tasks, waiting or running; 0 without the learned policy */
+};
+
 #endif /* __SFS_INTF_H */

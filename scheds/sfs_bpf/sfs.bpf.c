@@ -1371,7 +1371,7 @@ int apply_hints(struct sfs_hint_batch *arg)
 	return 0;
 }
 
-/* ------------------------------------------------------------ debugging dumps */
+/* ------------------------------------------------------------ lengths of queues */
 
 static u32 filter_length(void)
 {
@@ -1381,6 +1381,33 @@ static u32 filter_length(void)
 		waiting += queue_length(DSQ_FILTER_SHARD(shard));
 	return waiting;
 }
+
+/* Return how many tasks wait in the queues of single CPUs, of which CPU 0's is @first. */
+__global_func u32 own_lengths(u64 first)
+{
+	u32 cpu, waiting = 0;
+
+	__sink(waiting); /* or the verifier follows each of its values */
+	bpf_for(cpu, 0, nr_cpu_ids)
+		waiting += queue_length(first | cpu);
+	return waiting;
+}
+
+/* Measure how many tasks wait in each kind of queue; the loader runs this when it is asked. */
+SEC("syscall")
+int measure_queues(struct sfs_queue_lengths *arg)
+{
+	s64 present = often.present;
+
+	arg->filter = filter_length() + own_lengths(DSQ_FILTER_CPU(0));
+	arg->ranked = queue_length(DSQ_RANKED) + own_lengths(DSQ_RANKED_CPU(0));
+	arg->fair = queue_length(DSQ_FAIR) + own_lengths(DSQ_FAIR_CPU(0));
+	arg->outside = queue_length(DSQ_OUTSIDE) + own_lengths(DSQ_OUTSIDE_CPU(0));
+	arg->present = present > 0 ? present : 0;
+	return 0;
+}
+
+/* ------------------------------------------------------------ debugging dumps */
 
 void BPF_STRUCT_OPS(sfs_dump, struct scx_dump_ctx *dctx)
 {

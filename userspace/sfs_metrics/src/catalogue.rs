@@ -212,7 +212,7 @@ fn state(metrics: &Metrics) -> Vec<Family> {
         ),
         (
             "queued_filter",
-            "Tasks that wait in FILTER now; 0 where it is split into shards",
+            "Tasks that wait in FILTER now",
             number(metrics.queued_filter),
         ),
         (

@@ -88,7 +88,7 @@ with_kernel_counters! { with_hint_counters { metrics {
              functions",
         functions: u64 = "Functions with learned service times (--policy learned)",
         rank_tables: u64 = "Rank tables that functions share; 0 if nothing is ranked",
-        queued_filter: u64 = "Tasks that wait in FILTER now; 0 where it is split into shards",
+        queued_filter: u64 = "Tasks that wait in FILTER now",
         queued_ranked: u64 = "Tasks that wait in the order of ranks now",
         queued_fair: u64 = "Function tasks that wait in FAIR now",
         queued_outside: u64 = "Tasks outside of functions that wait now",

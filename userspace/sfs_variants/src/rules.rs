@@ -4,12 +4,14 @@
 const FILES: [&str; 2] = ["counters.h", "intf.h"];
 
 /// Functions that serve the debug dump or count for statistics only, and calls of them.
-const STATISTICS: [&str; 12] = [
+const STATISTICS: [&str; 14] = [
     "sfs_dump",
     "sfs_dump_cpu",
     "sfs_dump_task",
     "state_name",
     "filter_length",
+    "measure_queues",
+    "own_lengths",
     "count",
     "count_n",
     "count_begun",

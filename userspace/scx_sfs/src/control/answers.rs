@@ -73,7 +73,7 @@ impl Control<'_, '_> {
         serde_json::to_value(report).map_err(|error| error.to_string())
     }
 
-    fn answer(&self, what: &Request, hints: Option<&HintListener>) -> Answer {
+    fn answer(&mut self, what: &Request, hints: Option<&HintListener>) -> Answer {
         match what {
             Request::Configuration | Request::Set { .. } | Request::Reload => {
                 Answer::Configuration(self.report())
@@ -115,7 +115,8 @@ impl Control<'_, '_> {
         }
     }
 
-    fn metrics(&self, hints: Option<&HintListener>) -> Metrics {
+    fn metrics(&mut self, hints: Option<&HintListener>) -> Metrics {
+        let queues = self.kernel.queues();
         let mut counters = self.counters.borrow_mut();
         let per_cpu = counters.keep(self.kernel.stats());
         let sandboxes = self.sandboxes.as_ref().map_or(0, Sandboxes::len);
@@ -127,7 +128,7 @@ impl Control<'_, '_> {
         )
         .with_run(&self.run)
         .with_policy(self.policy())
-        .with_queues(self.kernel.queues())
+        .with_queues(queues)
         .with_left_out(self.kernel.sandboxes_left_out())
         .with_learned(self.learning.as_ref().map_or((0, 0), Learning::size))
         .with_hints(hints.map(HintListener::counters).unwrap_or_default())

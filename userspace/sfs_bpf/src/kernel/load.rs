@@ -1,6 +1,5 @@
 //! Loading the kernel half: opens it, sets its tunables, and loads it into the kernel.
 
-use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 
@@ -53,8 +52,7 @@ impl<'object> KernelHalf<'object> {
             link: None,
             watchers: Vec::new(),
             left_out: LeftOut::default(),
-            places: OnceCell::new(),
-            queues_failed: Cell::new(false),
+            queues_failed: false,
         };
         half.set_slice(slice);
         Ok(half)

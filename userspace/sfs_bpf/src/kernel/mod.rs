@@ -22,7 +22,6 @@ mod sandboxes;
 mod shared;
 mod tunables;
 
-use std::cell::{Cell, OnceCell};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -55,9 +54,8 @@ pub struct KernelHalf<'object> {
     /// The programs that watch boundaries.
     watchers: Vec<Link>,
     left_out: LeftOut,
-    /// Where the lengths of the queues are, once looked up; None: they were not found.
-    places: OnceCell<Option<queues::Places>>,
-    queues_failed: Cell<bool>,
+    /// Whether it was logged that the lengths of the queues could not be measured.
+    queues_failed: bool,
 }
 
 impl<'object> KernelHalf<'object> {
