@@ -7,7 +7,8 @@
 //!
 //! - each switch costs the same, however long the thread was away and whatever ran meanwhile:
 //!   a switch after sleeping counts even if its CPU idled;
-//! - the amounts add up, also those of two switches in quick succession;
+//! - the amounts add up, also those of two switches in quick succession. So an invocation
+//!   whose turns are shorter than its refill never ends, unless the load does;
 //! - the start of an invocation costs nothing: it is the same under every scheduler.
 //!
 //! The number of switches is the kernel's (`RUSAGE_THREAD`). A switch at which the scheduler

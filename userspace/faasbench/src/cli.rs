@@ -207,8 +207,8 @@ struct KindArgs {
     /// CPU time in us by which the demand of an invocation grows after each
     /// switch, as if it had to fill its caches again: on the same CPU, on
     /// another one, at another last-level cache, on another NUMA node (0 to
-    /// 10000; missing ones are as the last). Fixed work does not grow. See
-    /// docs/sensitivity.md.
+    /// 10000; missing ones are as the last). If that is more than a turn on a
+    /// CPU, nothing ends. Fixed work does not grow. See docs/sensitivity.md.
     #[arg(long, value_name = "US[,CORE[,CACHE[,NODE]]]")]
     refill: Option<Amounts>,
 }

@@ -66,15 +66,15 @@ fn demand_grows_at_switches_and_the_summary_says_by_how_much() {
     );
     let run = "run --trace t.csv --scheduler eevdf --cpus 1 --out out --json --refill";
     for sandbox in ["process", "warm"] {
-        let said = place.succeed(&format!("{run} 5000 --sandbox {sandbox}"));
+        let said = place.succeed(&format!("{run} 500 --sandbox {sandbox}"));
         let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
         let refill = &summary["refill"];
         let refills = refill["refills"].as_u64().unwrap();
         assert!(refills >= 2, "{sandbox}: {refill}");
-        assert_eq!(refill["refill_ms"], 5.0 * refills as f64, "{sandbox}");
+        assert_eq!(refill["refill_ms"], 0.5 * refills as f64, "{sandbox}");
         let ratio = summary["cpu_over_service"].as_f64().unwrap();
-        // 5 ms more for 1 ms and for 2 ms.
-        assert!(ratio > 4.5, "{sandbox}: {ratio}");
+        // 0.5 ms more for 1 ms and for 2 ms at least.
+        assert!(ratio >= 1.375, "{sandbox}: {ratio}");
     }
     let said = place.succeed(&format!("{run} 0"));
     let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
