@@ -23,6 +23,9 @@ pub const HOST: &str = "host";
 const IN_GUEST: u32 = 5;
 const ON_HOST: u32 = 31;
 
+/// The costs of an instruction in guests: 1 ns and 4 ns.
+const SHIFTS: [u32; 2] = [0, 2];
+
 /// The guest's task for a sched_ext scheduler: NAME and its options follow. It begins once the
 /// kernel says that the scheduler is in force.
 const UNDER: &str = "\"$@\" >/out/scheduler 2>&1 &
@@ -55,7 +58,8 @@ pub struct Cost {
     pub commit: String,
 }
 
-/// Measures all anew, and keeps the costs in the file at `path`.
+/// Measures what has no result of this commit, and keeps each result in the file at `path` at
+/// once.
 ///
 /// # Errors
 /// If a guest or the host cannot measure, or the file cannot be written.
@@ -66,24 +70,68 @@ pub fn carry_out(
     progress: &Progress,
     interrupt: &Interrupt,
 ) -> Result<()> {
-    let mut costs = Vec::new();
-    progress.say("calibration on this host");
-    costs.extend(on_host(plan, interrupt)?);
+    let mut costs = read(path)?;
+    let scheduler = on_host();
+    if !is_known(&costs, HOST, &scheduler, &plan.commit) {
+        progress.say("calibration on this host");
+        put(&mut costs, host(plan, &scheduler, interrupt)?);
+        rows::write(path, &costs)?;
+    }
     for (row, server) in plan.rows.iter().zip(servers(plan.tree, &plan.rows)?) {
-        for shift in [0, 2] {
-            progress.say(&format!(
-                "calibration in a guest: {}, shift {shift}",
-                row.name
-            ));
+        for shift in SHIFTS {
+            if is_known(&costs, &guest(shift), &row.name, &plan.commit) {
+                continue;
+            }
+            let name = &row.name;
+            progress.say(&format!("calibration in a guest: {name}, shift {shift}"));
             let point = Point {
                 machine,
                 shift,
                 refill_us: 0,
             };
-            costs.extend(in_guest(plan, &point, row, &server, interrupt)?);
+            put(&mut costs, in_guest(plan, &point, row, &server, interrupt)?);
+            rows::write(path, &costs)?;
         }
     }
-    rows::write(path, &costs)
+    Ok(())
+}
+
+fn is_known(costs: &[Cost], machine: &str, scheduler: &str, commit: &str) -> bool {
+    costs
+        .iter()
+        .any(|one| (&*one.machine, &*one.scheduler, &*one.commit) == (machine, scheduler, commit))
+}
+
+/// Puts the costs of a machine under a scheduler in the place of former ones.
+fn put(costs: &mut Vec<Cost>, new: Vec<Cost>) {
+    let is_renewed = |old: &Cost| {
+        new.iter()
+            .any(|one| (&one.machine, &one.scheduler) == (&old.machine, &old.scheduler))
+    };
+    costs.retain(|old| !is_renewed(old));
+    costs.extend(new);
+    // The order within a machine stays.
+    costs.sort_by_key(|one| {
+        (
+            one.machine != HOST,
+            one.machine.clone(),
+            one.scheduler.clone(),
+        )
+    });
+}
+
+/// The name of guests in which an instruction takes 2 to the power of `shift` ns.
+fn guest(shift: u32) -> String {
+    format!("guest, {} ns", 1 << shift)
+}
+
+/// The scheduler that is in force on this host.
+fn on_host() -> String {
+    let loaded = fs::read_to_string("/sys/kernel/sched_ext/root/ops").unwrap_or_default();
+    match loaded.trim() {
+        "" => "the kernel's own".to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// What the file at `path` has; nothing if there is none.
@@ -94,7 +142,7 @@ pub fn read(path: &Path) -> Result<Vec<Cost>> {
     rows::read(path)
 }
 
-fn on_host(plan: &Plan<'_>, interrupt: &Interrupt) -> Result<Vec<Cost>> {
+fn host(plan: &Plan<'_>, scheduler: &str, interrupt: &Interrupt) -> Result<Vec<Cost>> {
     let mut command = job::call(plan.tree, plan.tree.program("faasbench"));
     command.args(["calibrate", "--json", "--repetitions", &ON_HOST.to_string()]);
     let output = command
@@ -108,11 +156,6 @@ fn on_host(plan: &Plan<'_>, interrupt: &Interrupt) -> Result<Vec<Cost>> {
         );
     }
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let loaded = fs::read_to_string("/sys/kernel/sched_ext/root/ops").unwrap_or_default();
-    let scheduler = match loaded.trim() {
-        "" => "the kernel's own",
-        other => other,
-    };
     costs(plan, HOST, scheduler, kernel.trim(), &output.stdout)
 }
 
@@ -166,10 +209,9 @@ fn in_guest(
         fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let kernel = String::from_utf8_lossy(&read("kernel")?).trim().to_string();
-    let machine = format!("guest, {} ns", 1 << point.shift);
     costs(
         plan,
-        &machine,
+        &guest(point.shift),
         &row.name,
         &kernel,
         &read("calibration.json")?,
@@ -197,4 +239,46 @@ fn costs(
         commit: plan.commit.clone(),
     };
     Ok(found.rows().into_iter().map(cost).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(machine: &str, scheduler: &str, cost: &str, commit: &str) -> Cost {
+        Cost {
+            machine: machine.into(),
+            scheduler: scheduler.into(),
+            cost: cost.into(),
+            median_ns: Some(1.0),
+            q1_ns: None,
+            q3_ns: None,
+            kernel: "6.18".into(),
+            commit: commit.into(),
+        }
+    }
+
+    #[test]
+    fn new_costs_take_the_place_of_former_ones_and_the_host_is_first() {
+        let mut costs = Vec::new();
+        put(&mut costs, vec![cost(&guest(2), "eevdf", "pipe", "a")]);
+        put(&mut costs, vec![cost(&guest(0), "eevdf", "pipe", "a")]);
+        let both = |commit| ["switch", "pipe"].map(|what| cost(HOST, "eevdf", what, commit));
+        put(&mut costs, both("a").to_vec());
+        put(&mut costs, both("b").to_vec());
+        let places: Vec<(&str, &str)> = costs
+            .iter()
+            .map(|one| (one.machine.as_str(), one.cost.as_str()))
+            .collect();
+        let want = [
+            (HOST, "switch"),
+            (HOST, "pipe"),
+            ("guest, 1 ns", "pipe"),
+            ("guest, 4 ns", "pipe"),
+        ];
+        assert_eq!(places, want);
+        assert!(is_known(&costs, HOST, "eevdf", "b"));
+        assert!(!is_known(&costs, HOST, "eevdf", "a"));
+        assert!(!is_known(&costs, HOST, "scx_sfs", "b"));
+    }
 }

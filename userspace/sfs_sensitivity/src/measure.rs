@@ -12,6 +12,7 @@ use sfs_jobs::tree::Tree;
 use sfs_lab::bench::rows::{servers, Server};
 use sfs_lab::bench::Row;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,11 +65,16 @@ impl Plan<'_> {
         let mut troubles = 0;
         let all = self.points.len() * self.rows.len();
         let mut number = 0;
+        let mut traces: BTreeMap<&str, PathBuf> = BTreeMap::new();
         for point in &self.points {
-            let trace = self.trace(point.machine)?;
+            let machine = point.machine;
+            if !traces.contains_key(machine.name) {
+                traces.insert(machine.name, self.trace(machine)?);
+            }
+            let trace = &traces[machine.name];
             for (row, server) in self.rows.iter().zip(&servers) {
                 number += 1;
-                let programs = self.programs(row, server, &trace)?;
+                let programs = self.programs(row, server, trace)?;
                 let known = results.line(point, &row.name);
                 if known.is_some_and(|line| line.programs == programs && line.status == "ok") {
                     continue;
@@ -78,7 +84,7 @@ impl Plan<'_> {
                     row.name,
                     point.told()
                 ));
-                let line = self.run(point, row, server, &trace, interrupt)?;
+                let line = self.run(point, row, server, trace, interrupt)?;
                 if line.status != "ok" {
                     troubles += 1;
                     progress.say(&format!("{}: {}", row.name, line.status));
