@@ -46,7 +46,7 @@ pub fn text(results: &Results, costs: &[Cost], commit: &str) -> String {
     for machine in &MACHINES {
         text += &refill_tables(results, machine);
     }
-    for machine in &MACHINES {
+    for machine in MACHINES.iter().filter(|one| one.name == one.base) {
         text += &cost_table(results, machine);
     }
     text + &calibration(costs)
@@ -106,21 +106,26 @@ fn refill_tables(results: &Results, machine: &'static Machine) -> String {
         shift: 0,
         refill_us,
     };
+    let refills: Vec<u32> = REFILLS
+        .into_iter()
+        .filter(|us| results.line(&point(*us), BASE).is_some())
+        .collect();
+    // Without refills it is the table of another machine.
+    if refills.iter().all(|us| *us == 0) {
+        return String::new();
+    }
     let schedulers: Vec<String> = results
         .schedulers()
         .into_iter()
         .filter(|name| {
-            REFILLS
+            refills
                 .iter()
                 .any(|us| results.line(&point(*us), name).is_some())
         })
         .collect();
-    if schedulers.is_empty() {
-        return String::new();
-    }
     let mut text = format!("\n### Refill: {}\n\n", machine.about);
     text += "Ratios to EEVDF with the same R; less is better.\n\n";
-    let columns = REFILLS.iter().map(|us| format!("R = {us} us"));
+    let columns = refills.iter().map(|us| format!("R = {us} us"));
     text += &head(
         ["figure".to_string(), "row".to_string()]
             .into_iter()
@@ -138,20 +143,25 @@ fn refill_tables(results: &Results, machine: &'static Machine) -> String {
                 shown(at(name).zip(at(BASE)).map(|(ours, theirs)| ours / theirs))
             };
             let cells = [figure.name().to_string(), format!("`{name}`")];
-            text += &row(cells.into_iter().chain(REFILLS.iter().map(ratio)));
+            text += &row(cells.into_iter().chain(refills.iter().map(ratio)));
         }
     }
-    text += &growth(results, &schedulers, point);
+    text += &growth(results, &schedulers, &refills, point);
     text + &flip_table(results, &schedulers, point)
 }
 
 /// What EEVDF has, and what was added.
-fn growth(results: &Results, schedulers: &[String], point: impl Fn(u32) -> Point) -> String {
+fn growth(
+    results: &Results,
+    schedulers: &[String],
+    refills: &[u32],
+    point: impl Fn(u32) -> Point,
+) -> String {
     let mut text =
         "\nWhat R adds: EEVDF's mean turnaround, CPU time over the CPU time of the trace, and the \
          switches for which CPU time was added (of these, to another CPU).\n\n"
             .to_string();
-    let columns = REFILLS.iter().map(|us| format!("R = {us} us"));
+    let columns = refills.iter().map(|us| format!("R = {us} us"));
     text += &head(
         ["figure".to_string(), "row".to_string()]
             .into_iter()
@@ -159,7 +169,7 @@ fn growth(results: &Results, schedulers: &[String], point: impl Fn(u32) -> Point
         2,
     );
     let mut add = |what: &str, name: &str, cell: &dyn Fn(&Line) -> String| {
-        let cells = REFILLS.iter().map(|us| {
+        let cells = refills.iter().map(|us| {
             let line = results.line(&point(*us), name);
             line.map_or_else(|| "-".to_string(), cell)
         });
@@ -390,11 +400,11 @@ mod tests {
         };
         let text = text(&results(lines), &[cost], "abc");
         for want in [
-            "| mean turnaround | `scx_sfs` | 0.50 | - | - | 0.90 | 1.50 | - |",
+            "| mean turnaround | `scx_sfs` | 0.50 | 0.90 | 1.50 |",
             "| `eevdf`, `scx_sfs` | 117 us: `scx_sfs` before, `eevdf` after (not measured beyond) |",
             "none up to 200 us: `scx_sfs` is better (not measured beyond) |",
             "| mean turnaround | `scx_sfs` | 48.0 (0.48) | 50.0 (0.50) | 52.0 (0.52) | 56.0 (0.56) |",
-            "| switches | `scx_sfs` | 3 (1) | - |",
+            "| switches | `scx_sfs` | 3 (1) | 3 (1) | 3 (1) |",
             "| pipe | 900 (150) |",
             "host: Linux 6.12, commit abc.",
         ] {

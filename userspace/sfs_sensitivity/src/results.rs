@@ -55,7 +55,7 @@ impl Line {
             failed => format!("{}, {failed} failed", summary.scheduler.status),
         };
         Self {
-            machine: point.machine.name.into(),
+            machine: point.name().into(),
             shift: point.shift,
             refill_us: point.refill_us,
             scheduler: scheduler.into(),
@@ -105,7 +105,7 @@ impl Results {
 
     /// The result of this run.
     pub fn line(&self, point: &Point, scheduler: &str) -> Option<&Line> {
-        let key = (point.machine.name, point.shift, point.refill_us, scheduler);
+        let key = (point.name(), point.shift, point.refill_us, scheduler);
         self.lines.iter().find(|line| line.key() == key)
     }
 
@@ -139,7 +139,7 @@ pub(crate) mod tests {
     /// A line with these figures as mean turnaround and mean slowdown.
     pub(crate) fn line(point: &Point, scheduler: &str, mean: f64, slowdown: f64) -> Line {
         Line {
-            machine: point.machine.name.into(),
+            machine: point.name().into(),
             shift: point.shift,
             refill_us: point.refill_us,
             scheduler: scheduler.into(),
