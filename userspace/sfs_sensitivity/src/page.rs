@@ -278,7 +278,9 @@ fn cost_table(results: &Results, machine: &'static Machine) -> String {
     if schedulers.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n### Costs of the kernel: {}\n\n", machine.about);
+    // Without what costs how much after a switch.
+    let cpus = machine.about.split(';').next().unwrap_or_default();
+    let mut text = format!("\n### Costs of the kernel: {cpus}\n\n");
     text += "Means at R = 0; the column without cost is extrapolated by the straight line closest to the \
              others. In parentheses the ratio to EEVDF.\n\n";
     let costs = (0..=MOST_SHIFT).map(|shift| format!("{} ns an instruction", 1 << shift));
