@@ -48,6 +48,7 @@ SETS_paper := vm
 SETS_parity := vm
 SETS_league := vm
 SETS_baselines := vm
+SETS_sensitivity := vm
 SETS_platforms := vm platforms
 SETS_coverage := variants
 SETS_sanitize := variants
@@ -56,7 +57,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines paper platforms simulate scale coverage sanitize past mutants microbench book lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines sensitivity paper platforms simulate scale coverage sanitize past mutants microbench book lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -131,6 +132,9 @@ league: build ## many workloads under all schedulers, and where scx_sfs is not t
 
 baselines: build ## what a sceptic asks for: CFS, EEVDF's settings, daemons that renice, the original SFS: tables; ROWS="renice idle" for some (docs/baselines.md; userspace/target/release/sfs_baselines --help)
 	@userspace/target/release/sfs_baselines $(foreach row,$(ROWS),'$(row)')
+
+sensitivity: build ## what would survive on hardware: a refill after each switch, a kernel that costs more: tables; SCHEDULERS="eevdf scx_sfs" for some, CALIBRATE=1 for what small things cost (docs/sensitivity.md; userspace/target/release/sfs_sensitivity --help)
+	@userspace/target/release/sfs_sensitivity
 
 paper: build ## the papers' figures, measured here; FIG="6 7" for some, N=2000 invocations (docs/results.md)
 	@userspace/target/release/sfs_paper run

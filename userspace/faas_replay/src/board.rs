@@ -11,6 +11,7 @@ mod slot;
 pub use slot::{Slot, State};
 
 use super::realtime::ChildPolicy;
+use crate::refill::Amounts;
 use anyhow::{Context, Result};
 use faas_data::fixed::Kernel;
 use faas_data::kind::{Defaults, Work};
@@ -39,6 +40,7 @@ const READY: usize = 8;
 const PRESTARTED: usize = 9;
 const COLD_STARTS: usize = 10;
 const DIED: usize = 11;
+const REFILL: usize = 12;
 const RATES: usize = 16;
 const HEAD: usize = RATES + Rates::WORDS;
 
@@ -58,6 +60,8 @@ pub struct Plan {
     pub prestart: Option<u32>,
     /// What fixed work takes alone; all 0 without any.
     pub rates: Rates,
+    /// How demands grow at switches, if they do.
+    pub refill: Option<Amounts>,
 }
 
 /// The shared memory, seen by one process.
@@ -93,6 +97,7 @@ impl Board {
             PRESTART,
             plan.prestart.map_or(0, |count| u64::from(count) + 1),
         );
+        board.set(REFILL, plan.refill.map_or(0, Amounts::to_word));
         for (place, word) in plan.rates.to_words().into_iter().enumerate() {
             board.set(RATES + place, word);
         }
@@ -224,6 +229,11 @@ impl Board {
         (rates != Rates::default()).then_some(rates)
     }
 
+    /// How demands grow at switches, if they do.
+    pub fn refill(&self) -> Option<Amounts> {
+        Amounts::from_word(self.get(REFILL))
+    }
+
     /// Number of sandboxes that have begun to accept requests.
     pub fn ready(&self) -> u64 {
         self.get(READY)
@@ -327,6 +337,7 @@ pub struct PoolCounts {
 mod tests {
     use super::*;
     use crate::meter::Usage;
+    use crate::refill::Counts;
     use faas_data::kind::Blocking;
 
     #[test]
@@ -346,6 +357,7 @@ mod tests {
             peer: None,
             prestart: Some(0),
             rates: Rates::default(),
+            refill: Some(Amounts([1, 2, 3, 4])),
         };
         let (mine, file) = Board::create(&invocations, &[0, 4], &plan).unwrap();
         let theirs = Board::open(file.as_fd()).unwrap();
@@ -368,6 +380,10 @@ mod tests {
         assert_eq!(theirs.works(), [Work::Sentiment]);
         assert_eq!((theirs.prestart(), theirs.peer()), (Some(0), None));
         assert_eq!(theirs.rates(), None);
+        assert_eq!(theirs.refill(), plan.refill);
+        theirs.slot(1).set_refills(Counts([5, 0, 7, 1 << 40]));
+        let most = u64::from(u32::MAX);
+        assert_eq!(mine.slot(1).refills(), Counts([5, 0, 7, most]));
         assert_eq!(
             (theirs.slot(1).function(), theirs.slot(1).wait_ns()),
             (4, None)
@@ -430,10 +446,11 @@ mod tests {
             peer: None,
             prestart: None,
             rates,
+            refill: None,
         };
         let (_mine, file) = Board::create(&calls, &[0, 1, 0, 0], &plan).unwrap();
         let theirs = Board::open(file.as_fd()).unwrap();
-        assert_eq!(theirs.rates(), Some(rates));
+        assert_eq!((theirs.rates(), theirs.refill()), (Some(rates), None));
         let kernels = theirs.kernels();
         assert_eq!(kernels[&0], [Kernel::ALL[3], Kernel::ALL[0]]);
         assert_eq!((kernels[&1].len(), theirs.slot(3).function()), (0, 0));

@@ -39,6 +39,7 @@ pub fn serve(slot: Slot<'_>, phases: &[Phase], worker: &mut Worker) -> ! {
     let _guard = EndOnPanic;
     slot.set_start_ns(monotonic_ns());
     let outcome = worker.serve(phases, 0);
+    slot.set_refills(worker.refills());
     slot.set_end_ns(monotonic_ns());
     let blocked_ns = worker.blocked_ns();
     slot.set_accounted_ns(blocked_ns.map(|ns| ns + thread_cpu_ns()));
@@ -50,6 +51,7 @@ pub fn serve(slot: Slot<'_>, phases: &[Phase], worker: &mut Worker) -> ! {
 /// request came: reading the request counts as part of the demand.
 pub fn serve_warm(slot: Slot<'_>, phases: &[Phase], worker: &mut Worker, begun_ns: u64) -> i32 {
     let outcome = worker.serve(phases, begun_ns);
+    slot.set_refills(worker.refills());
     slot.set_end_ns(monotonic_ns());
     outcome.map_or_else(|errno| errno as i32, |()| 0)
 }

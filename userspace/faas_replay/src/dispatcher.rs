@@ -45,7 +45,7 @@ fn dispatch(board: &Board) -> Result<(), Failure> {
     let _ = set_pdeathsig(Signal::SIGKILL);
     raise_file_limit();
     pin(board.pin()).map_err(|errno| (STEP_PIN, errno))?;
-    let mut worker = Worker::new(board.peer(), board.rates());
+    let mut worker = Worker::new(board.peer(), board.rates(), board.refill());
     if board.prestart().is_none() {
         board
             .works()

@@ -150,7 +150,7 @@ impl<'a> Keeper<'a> {
         }
         raise_file_limit();
         pin(board.pin()).map_err(|errno| (STEP_PIN, errno))?;
-        let mut worker = Worker::new(board.peer(), board.rates());
+        let mut worker = Worker::new(board.peer(), board.rates(), board.refill());
         board
             .works()
             .into_iter()

@@ -26,11 +26,14 @@ pub mod helpers;
 pub mod keeper;
 pub mod meter;
 pub mod peer;
+pub mod prepare;
 pub mod process;
 pub mod realtime;
+pub mod refill;
 pub mod sandbox;
 pub mod setup;
 pub mod steps;
+pub mod topology;
 pub mod wait;
 pub mod warm;
 pub mod work;
@@ -38,15 +41,18 @@ pub mod work;
 use anyhow::{bail, Context, Result};
 use board::{Board, Plan, PoolCounts, State};
 use faas_data::kind::{Blocking, Work};
+use faas_data::output::note;
 use faas_data::result::{Exit, Record};
 use faas_data::trace::{Invocation, Phase, Trace};
 use helpers::{spawn, Helpers};
+use refill::Counts;
 use setup::{Setup, CALIBRATE, DISPATCH, KEEP, PEER};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::process::{Child, ExitCode};
 use std::time::Duration;
+use topology::Topology;
 
 /// The measurements of a replay.
 #[derive(Debug, Default)]
@@ -58,6 +64,8 @@ pub struct Measured {
     pub lag_ns: Vec<u64>,
     /// The counters of the sandboxes, if there were any.
     pub pool: PoolCounts,
+    /// The switches for which demands have grown.
+    pub refills: Counts,
     /// When the trace's time began on the monotonic clock, in nanoseconds.
     pub origin_ns: u64,
 }
@@ -117,6 +125,12 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
                 }
             )
     };
+    if setup
+        .refill
+        .is_some_and(|amounts| amounts.depend_on_place())
+    {
+        tell_unknown(&Topology::read());
+    }
     let mut helpers = Helpers::default();
     if setup.any(trace, files) {
         helpers.make_folder()?;
@@ -132,6 +146,7 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
         peer: helpers.peer(),
         prestart: setup.warm().map(|warm| warm.prestart),
         rates: setup.rates(),
+        refill: setup.refill,
     };
     let (board, file) = Board::create(&trace.invocations, &functions, &plan)?;
     let board_number = file.as_raw_fd().to_string();
@@ -151,6 +166,15 @@ pub fn replay(trace: &Trace, setup: &Setup, progress: Option<&dyn Fn(u64)>) -> R
     }
     ended?;
     Ok(measured(trace, setup, &board))
+}
+
+/// Says which places of CPUs the growth of demands cannot tell apart.
+fn tell_unknown(topology: &Topology) {
+    if let Some(unknown) = topology.unknown() {
+        note(&format!(
+            "note: sysfs does not tell {unknown}, so --refill takes all for one"
+        ));
+    }
 }
 
 /// The number of each invocation's function, by first appearance, and the names
@@ -195,10 +219,12 @@ fn measured(trace: &Trace, setup: &Setup, board: &Board) -> Measured {
         records: Vec::with_capacity(trace.invocations.len()),
         lag_ns: Vec::with_capacity(trace.invocations.len()),
         pool: board.pool(),
+        refills: Counts::default(),
         origin_ns: origin,
     };
     for (id, invocation) in trace.invocations.iter().enumerate() {
         let slot = board.slot(id);
+        measured.refills.add(slot.refills());
         let exit = match slot.state() {
             State::Exited(code) => Exit::Code(code),
             State::Killed(signal) => Exit::Signal(signal),

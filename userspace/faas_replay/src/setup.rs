@@ -2,6 +2,7 @@
 
 use super::cgroup::Limits;
 use super::realtime::ChildPolicy;
+use super::refill::Amounts;
 use faas_data::fixed::Kernel;
 use faas_data::kind::Defaults;
 use faas_data::trace::{Phase, Trace};
@@ -53,6 +54,8 @@ pub struct Setup {
     pub defaults: Defaults,
     /// What fixed work takes alone ([`crate::calibrate`]); all 0 without any.
     pub rates: Rates,
+    /// How demands grow at switches, if they do.
+    pub refill: Option<Amounts>,
 }
 
 impl Setup {

@@ -6,6 +6,7 @@
 //! | [`refuse`] | why a trial does not begin |
 //! | [`guard`] | a process that ends a trial which has died, hangs or takes too long |
 //! | [`calibrate`] | speeds of the CPUs, and costs of small things |
+//! | [`costs`] | costs of small things with their spread, for `faasbench calibrate` |
 //! | [`counters`] | cycles, instructions, misses, migrations |
 //! | [`machine`] | what `/proc` and `/sys` tell |
 //! | [`conduct`] | runs the plan |
@@ -22,6 +23,7 @@
 pub mod analysis;
 pub mod calibrate;
 pub mod conduct;
+pub mod costs;
 pub mod counters;
 pub mod file;
 pub mod guard;

@@ -260,7 +260,7 @@ fn short(value: f64) -> String {
 }
 
 /// A table with these heads, of which the first `words` are not of numbers.
-fn table(heads: &[&str], text_column: usize) -> Table {
+pub(crate) fn table(heads: &[&str], text_column: usize) -> Table {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table.load_style(TableStyle::new().header_separator(line));
@@ -276,7 +276,7 @@ fn table(heads: &[&str], text_column: usize) -> Table {
 }
 
 /// The lines of a table, without space at their ends.
-fn lines(table: &Table) -> String {
+pub(crate) fn lines(table: &Table) -> String {
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
     lines.collect()
 }

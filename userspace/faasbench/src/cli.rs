@@ -20,6 +20,7 @@ use faas_data::result;
 use faas_data::summary::{json, summarise, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
 use faas_fixed::calibration::USELESS_PERCENT;
+use faas_replay::refill::Amounts;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -112,6 +113,18 @@ faasbench drive [OPTIONS] --trace <FILE> --scheduler <NAME> --cpus <C>
     ///
     /// Exit status 1: something in the file does not agree with its figures.
     Verify(trial::VerifyArgs),
+    /// Measure what small things cost here, under the scheduler that is loaded
+    ///
+    /// Pipes, fork and exit, wake-ups, switches, timers: medians and quartiles in
+    /// ns, on the first two CPUs that may be used. See docs/sensitivity.md.
+    Calibrate {
+        /// Number of measurements
+        #[arg(long, default_value_t = 15, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=999))]
+        repetitions: u32,
+        /// Print JSON instead of the table
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -191,6 +204,13 @@ struct KindArgs {
     /// interquartile range / median, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = USELESS_PERCENT, value_parser = clap::value_parser!(u32).range(1..=1000))]
     max_spread: u32,
+    /// CPU time in us by which the demand of an invocation grows after each
+    /// switch, as if it had to fill its caches again: on the same CPU, on
+    /// another one, at another last-level cache, on another NUMA node (0 to
+    /// 10000; missing ones are as the last). If that is more than a turn on a
+    /// CPU, nothing ends. Fixed work does not grow. See docs/sensitivity.md.
+    #[arg(long, value_name = "US[,CORE[,CACHE[,NODE]]]")]
+    refill: Option<Amounts>,
 }
 
 #[derive(Debug, Args)]
@@ -314,6 +334,9 @@ impl Cli {
             Command::Summarize(args) => summarize(args)?,
             Command::Trial(args) => args.execute()?,
             Command::Verify(args) => args.execute()?,
+            Command::Calibrate { repetitions, json } => {
+                faas_trial::costs::report(repetitions, json)?;
+            }
             Command::Seeds(args) => faas_seeds::report(&args.list, args.trim, args.json)?,
             Command::Report(args) => {
                 faas_report::write(&faas_report::Request {
@@ -345,6 +368,7 @@ impl RunArgs {
                 work: self.kinds.work,
                 blocking: self.kinds.io_kind,
             },
+            refill: self.kinds.refill,
             max_spread: self.kinds.max_spread,
             is_watched: true,
         })

@@ -9,7 +9,6 @@
 
 pub mod cli;
 pub mod drive;
-mod fixed;
 pub mod run;
 pub mod scheduler;
 pub mod session;

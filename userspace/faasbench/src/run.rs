@@ -1,6 +1,5 @@
 //! The `run` command: sets the scheduler up, replays, writes the result.
 
-use crate::fixed;
 use crate::scheduler::{kernel_release, open_log, Kind, Scheduler};
 use crate::session::Session;
 use crate::waste::{Wasted, Watch};
@@ -10,11 +9,14 @@ use faas_data::output::{note, print, Output};
 use faas_data::progress::Progress;
 use faas_data::result::{self, Record};
 use faas_data::summary::fixed::Calibration;
+use faas_data::summary::refill::Refill;
 use faas_data::summary::slice::SliceLog;
 use faas_data::summary::{json, summarise, SandboxInfo, SchedulerInfo, Setting, Status, Summary};
 use faas_data::trace::Trace;
 use faas_fixed::rates::Rates;
 use faas_replay::cgroup::Layout;
+use faas_replay::prepare::prepare;
+use faas_replay::refill::Amounts;
 use faas_replay::setup::{Sandboxes, Setup};
 use faas_replay::{cpus, realtime, replay, Measured};
 use std::fs::File;
@@ -41,6 +43,8 @@ pub struct Run {
     pub sandboxes: Option<Sandboxes>,
     /// The kinds of phases for which the trace has none.
     pub defaults: Defaults,
+    /// How demands grow at switches, if they do.
+    pub refill: Option<Amounts>,
     /// How much the calibration of fixed work may vary, in per cent.
     pub max_spread: u32,
     /// Whether to watch for wasted CPUs, which costs something at each switch.
@@ -107,8 +111,7 @@ impl Run {
         let pin = pin(self.cpus)?;
         let mut setup = self.setup(pin);
         // Before any scheduler but the kernel's own is there.
-        let calibration =
-            fixed::prepare(&mut setup, &trace, self.cpus, &self.accel, self.max_spread)?;
+        let calibration = prepare(&mut setup, &trace, self.cpus, &self.accel, self.max_spread)?;
         self.carry_out(&trace, pin, calibration, || self.measure(&trace, &setup))
     }
 
@@ -162,6 +165,8 @@ impl Run {
             work.calibration = calibration;
         }
         summary.daemon = session.daemon.take();
+        let grown = self.refill.filter(|_| session.is_loaded());
+        summary.refill = grown.map(|amounts| Refill::of(amounts.0, measured.refills.0));
         summary.slice = self.slice(&measured);
         summary.wasted_ms = wasted.map(|wasted| wasted.wasted_ms);
         summary.longest_wasted_ms = wasted.map(|wasted| wasted.longest_wasted_ms);
@@ -177,6 +182,7 @@ impl Run {
             sandboxes: self.sandboxes.unwrap_or(Sandboxes::Process),
             defaults: self.defaults,
             rates: Rates::default(),
+            refill: self.refill,
         }
     }
 

@@ -169,6 +169,13 @@ fn invalid_drives_are_refused() {
         error.contains("the trace has phases of chase-1m"),
         "{error}"
     );
+    let grown = drive(
+        &place,
+        "0,f,cpu:2000\n",
+        &format!("{arguments} --refill 50"),
+    );
+    assert_eq!(grown.status.code(), Some(1));
+    assert!(said(&grown).contains("--refill needs the functions of `faasbench run`"));
     assert!(!place.path().join("out").exists());
 }
 

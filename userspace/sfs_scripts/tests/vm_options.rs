@@ -13,6 +13,7 @@ fn options_with_bad_values() {
     for (option, value, text) in [
         ("--cpus", "many", "not 'many'"),
         ("--accel", "warp", "'warp' is none of them"),
+        ("--shift", "11", "not '11'"),
         ("--timeout", "0", "not '0'"),
         ("--perturb", "1O", "not '1O'"),
         ("--env", "1A=b", "not '1A=b'"),
@@ -36,6 +37,11 @@ fn command_lines_without_sense() {
         "unknown option '--cpu'",
     );
     refused("vm/run", &["--cpus", "--", "true"], "--cpus needs a value");
+    refused(
+        "vm/run",
+        &["--accel", "tcg", "--shift", "1", "--", "true"],
+        "--shift needs virtual time",
+    );
     refused("vm/run", &["true"], "before the command 'true'");
     refused("vm/fetch-kernel", &["-x"], "unknown option '-x'");
 }

@@ -31,6 +31,7 @@ pub mod fixed;
 pub mod groups;
 pub mod json;
 pub mod machine;
+pub mod refill;
 pub mod series;
 pub mod slice;
 
@@ -41,6 +42,7 @@ use crate::trace::{offered_load, Invocation, Trace};
 use fixed::FixedWork;
 use groups::{Function, Group, Jitter, Rte};
 use machine::{Daemon, KernelSettings};
+use refill::Refill;
 use serde::{Deserialize, Serialize};
 use series::{ByService, OverTime};
 use slice::SliceLog;
@@ -112,6 +114,9 @@ pub struct Summary {
     /// What fixed work took, if any invocation did some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed_work: Option<FixedWork>,
+    /// The CPU time that was added at switches, if any was to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refill: Option<Refill>,
     /// The delay of the dispatcher, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrival_lag_ms: Option<Lag>,
@@ -353,6 +358,7 @@ pub fn summarise(trace: &Trace, records: &[Record], setting: &Setting, lag_ns: &
         switches: switches(&ok),
         cpu_over_service: cpu_over_service(&ok),
         fixed_work: FixedWork::of(invocations, &ok),
+        refill: None,
         arrival_lag_ms: lag(lag_ns),
         arrival_lag: lateness(lag_ns, lag_base),
         wasted_ms: None,

@@ -2,6 +2,7 @@
 
 use super::{nonzero, Board, COMPLETED};
 use crate::meter::Usage;
+use crate::refill::Counts;
 use faas_data::kind::{Blocking, Defaults, Work};
 use faas_data::trace::Phase;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,7 +20,8 @@ const WAIT: usize = 8;
 pub(super) const FUNCTION: usize = 9;
 const RUNNABLE: usize = 10;
 const ACCOUNTED: usize = 11;
-pub(super) const SLOT: usize = 12;
+const REFILLS: usize = 12;
+pub(super) const SLOT: usize = 14;
 
 // The state of a slot is one of these plus a 32-bit value.
 const EXITED: u64 = 1 << 32;
@@ -189,6 +191,22 @@ impl Slot<'_> {
     /// Its involuntary context switches.
     pub fn involuntary(&self) -> u64 {
         self.words[SWITCHES].load(Relaxed) & 0xffff_ffff
+    }
+
+    /// The switches for which its demand has grown.
+    pub fn refills(&self) -> Counts {
+        Counts(std::array::from_fn(|kind| {
+            let word = self.words[REFILLS + kind / 2].load(Relaxed);
+            word >> (kind % 2 * 32) & 0xffff_ffff
+        }))
+    }
+
+    /// Written by the child or sandbox at the end, each number up to 32 bits.
+    pub fn set_refills(&self, counts: Counts) {
+        for (place, pair) in counts.0.chunks(2).enumerate() {
+            let number = |index: usize| pair[index].min(0xffff_ffff);
+            self.words[REFILLS + place].store(number(0) | number(1) << 32, Relaxed);
+        }
     }
 
     /// Its outcome.

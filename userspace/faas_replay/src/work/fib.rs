@@ -5,7 +5,7 @@
 //! N. Contention must not make it longer, so the recursion checks the clock
 //! between its parts and stops when the time is over.
 
-use super::pace::{LONGEST_NS, SHARE};
+use super::pace::Check;
 use crate::clock::thread_cpu_ns;
 use std::hint::black_box;
 
@@ -63,24 +63,17 @@ impl Fib {
         (SMALLEST..=LARGEST).rev().find(fits).unwrap_or(SMALLEST)
     }
 
-    /// Computes Fibonacci numbers until `clock` shows `target_ns`; `compute`
+    /// Computes Fibonacci numbers until the target that `check` tells; `compute`
     /// computes one without checking the clock.
-    pub fn until(
-        self,
-        target_ns: u64,
-        clock: impl FnMut() -> u64,
-        compute: impl FnMut(u32) -> u64,
-    ) {
+    pub fn until(self, mut check: impl FnMut() -> Check, compute: impl FnMut(u32) -> u64) {
         let mut watch = Watch {
             fib: self,
-            target_ns,
-            now_ns: 0,
-            clock,
+            last: check(),
+            check,
             compute,
         };
-        watch.now_ns = (watch.clock)();
-        while watch.left_ns() > 0 {
-            let n = self.fitting(watch.left_ns());
+        while watch.last.left_ns() > 0 {
+            let n = self.fitting(watch.last.left_ns());
             black_box(watch.recur(n));
         }
     }
@@ -89,27 +82,21 @@ impl Fib {
 /// One computation that checks the clock.
 struct Watch<C, F> {
     fib: Fib,
-    target_ns: u64,
-    now_ns: u64,
-    clock: C,
+    last: Check,
+    check: C,
     compute: F,
 }
 
-impl<C: FnMut() -> u64, F: FnMut(u32) -> u64> Watch<C, F> {
-    fn left_ns(&self) -> u64 {
-        self.target_ns.saturating_sub(self.now_ns)
-    }
-
+impl<C: FnMut() -> Check, F: FnMut(u32) -> u64> Watch<C, F> {
     /// fib(`n`), in parts that take at most a quarter of the rest; another
     /// number once the time is over.
     fn recur(&mut self, n: u32) -> u64 {
-        if self.left_ns() == 0 {
+        if self.last.left_ns() == 0 {
             return 0;
         }
-        let stretch_ns = (self.left_ns() / SHARE).min(LONGEST_NS);
-        if n <= SMALLEST || self.fib.cost_ns(n) <= stretch_ns {
+        if n <= SMALLEST || self.fib.cost_ns(n) <= self.last.stretch_ns() {
             let value = (self.compute)(n);
-            self.now_ns = (self.clock)();
+            self.last = (self.check)();
             return value;
         }
         self.recur(n - 1) + self.recur(n - 2)
@@ -127,6 +114,7 @@ pub fn plain(n: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::pace::LONGEST_NS;
     use std::cell::Cell;
 
     #[test]
@@ -141,13 +129,20 @@ mod tests {
         }
     }
 
+    fn at(now_ns: u64, target_ns: u64) -> Check {
+        Check {
+            now_ns,
+            target_ns,
+            longest_ns: LONGEST_NS,
+        }
+    }
+
     #[test]
     fn computing_in_parts_gives_the_same_number() {
         let mut watch = Watch {
             fib: Fib { call_ns: 100.0 },
-            target_ns: u64::MAX,
-            now_ns: 0,
-            clock: || 0,
+            last: at(0, u64::MAX),
+            check: || at(0, u64::MAX),
             compute: plain,
         };
         assert_eq!(watch.recur(25), plain(25));
@@ -161,8 +156,7 @@ mod tests {
         let mut parts = Vec::new();
         let fib = Fib { call_ns: 2.0 };
         fib.until(
-            target_ns,
-            || now.get(),
+            || at(now.get(), target_ns),
             |n| {
                 parts.push(n);
                 now.set(now.get() + CALLS[n as usize] * real_ns);

@@ -17,11 +17,14 @@ pub mod stream;
 pub mod text;
 
 use crate::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
+use crate::refill::{Amounts, Counts, Refill, Seen, LOOK_NS};
+use crate::topology::Topology;
 use faas_data::fixed::Kernel;
 use faas_data::kind::{Blocking, Work};
 use faas_data::trace::Phase;
 use faas_fixed::rates::Rates;
 use nix::errno::Errno;
+use pace::{Check, LONGEST_NS};
 use std::os::fd::RawFd;
 
 /// Does the work of one process. The data of a kind are created at its first
@@ -37,6 +40,8 @@ pub struct Worker {
     sentiment: Option<text::Sentiment>,
     documents: documents::Documents,
     fixed: Option<Box<fixed::Fixed>>,
+    /// How demands grow, if they do.
+    refill: Option<Box<Refill>>,
     /// The socket for orders to the peer: [`pipe::block`].
     peer: Option<RawFd>,
     /// Time blocked so far.
@@ -47,10 +52,12 @@ pub struct Worker {
 
 impl Worker {
     /// A worker that blocks on pipes with the help of the peer behind this
-    /// socket, if there is one, and does fixed work by these rates.
-    pub fn new(peer: Option<RawFd>, rates: Option<Rates>) -> Self {
+    /// socket, if there is one, does fixed work by these rates, and whose demand
+    /// grows by these amounts.
+    pub fn new(peer: Option<RawFd>, rates: Option<Rates>, amounts: Option<Amounts>) -> Self {
         Self {
             peer,
+            refill: amounts.map(|amounts| Box::new(Refill::new(amounts, Topology::read()))),
             fixed: rates.map(|rates| Box::new(fixed::Fixed::new(rates))),
             ..Self::default()
         }
@@ -81,6 +88,12 @@ impl Worker {
         }
     }
 
+    /// The switches for which the demand of this invocation has grown.
+    pub fn refills(&self) -> Counts {
+        let refill = self.refill.as_ref();
+        refill.map(|refill| refill.counts()).unwrap_or_default()
+    }
+
     /// Total time blocked, in nanoseconds; `None` if only the file system knows.
     pub fn blocked_ns(&self) -> Option<u64> {
         (!self.used_files).then_some(self.blocked_ns)
@@ -99,6 +112,9 @@ impl Worker {
         if let Some(fixed) = &mut self.fixed {
             fixed.begin();
         }
+        if let Some(refill) = &mut self.refill {
+            refill.begin(Seen::now());
+        }
         for phase in phases {
             match phase {
                 Phase::Cpu {
@@ -109,13 +125,17 @@ impl Worker {
                     let fixed = self.fixed.as_mut().ok_or(Errno::EINVAL)?;
                     fixed.phase(*kernel, *us)?;
                     demand_ns += thread_cpu_ns() - before;
+                    // It does not grow.
+                    if let Some(refill) = &mut self.refill {
+                        refill.pass(Seen::now());
+                    }
                 }
                 Phase::Cpu { us, work } => {
                     demand_ns += us * 1000;
                     if let Some(fixed) = &mut self.fixed {
                         fixed.counted(*us);
                     }
-                    self.compute(work.unwrap_or(Work::Spin), demand_ns)?;
+                    demand_ns = self.compute(work.unwrap_or(Work::Spin), demand_ns)?;
                 }
                 Phase::Io { us, blocking } => {
                     let before = thread_cpu_ns();
@@ -132,48 +152,53 @@ impl Worker {
         Ok(())
     }
 
-    /// Computes until the thread's CPU clock shows `target_ns`.
-    fn compute(&mut self, work: Work, target_ns: u64) -> Result<(), Errno> {
-        let clock = thread_cpu_ns;
+    /// Computes until the thread's CPU clock shows `target_ns`, or later if the
+    /// demand grows meanwhile; returns until when.
+    fn compute(&mut self, work: Work, target_ns: u64) -> Result<u64, Errno> {
+        let mut demand = Demand {
+            target_ns,
+            refill: self.refill.as_deref_mut(),
+        };
+        let check = || demand.check();
         match work {
-            Work::Spin => pace::until(target_ns, spin::SHORTEST, clock, spin::rounds),
+            Work::Spin => pace::until(spin::SHORTEST, check, spin::rounds),
             Work::Fib => {
                 let fib = self.fib.get_or_insert_with(fib::Fib::measure);
-                fib.until(target_ns, clock, fib::plain);
+                fib.until(check, fib::plain);
             }
-            Work::Primes => pace::until(target_ns, 1, clock, |n| self.primes.test(n)),
+            Work::Primes => pace::until(1, check, |n| self.primes.test(n)),
             Work::Stream => {
                 let stream = self.stream.get_or_insert_default();
-                pace::until(target_ns, 1, clock, |n| stream.blocks(n));
+                pace::until(1, check, |n| stream.blocks(n));
             }
             Work::File => {
                 self.used_files = true;
-                return pace::try_until(target_ns, 1, clock, |n| self.file.write_and_delete(n));
+                pace::try_until(1, check, |n| self.file.write_and_delete(n))?;
             }
             Work::Json => {
                 let json = self.json.get_or_insert_default();
-                pace::until(target_ns, 1, clock, |n| json.render(n));
+                pace::until(1, check, |n| json.render(n));
             }
             Work::Markdown => {
                 let markdown = self.markdown.get_or_insert_default();
-                pace::until(target_ns, 1, clock, |n| markdown.render(n));
+                pace::until(1, check, |n| markdown.render(n));
             }
             Work::Sentiment => {
                 let sentiment = self.sentiment.get_or_insert_default();
-                pace::until(target_ns, 1, clock, |n| sentiment.score(n));
+                pace::until(1, check, |n| sentiment.score(n));
             }
             Work::Md => {
                 self.used_files = true;
-                return pace::try_until(target_ns, 1, clock, |n| self.documents.md(n));
+                pace::try_until(1, check, |n| self.documents.md(n))?;
             }
             Work::Sa => {
                 self.used_files = true;
-                return pace::try_until(target_ns, 1, clock, |n| self.documents.sa(n));
+                pace::try_until(1, check, |n| self.documents.sa(n))?;
             }
             // A number of iterations, not a time: `serve` has done them.
             Work::Fixed(_) => {}
         }
-        Ok(())
+        Ok(demand.target_ns)
     }
 
     /// Blocks until the monotonic clock shows `until_ns`.
@@ -192,6 +217,30 @@ impl Worker {
     }
 }
 
+/// Until when to compute.
+struct Demand<'a> {
+    target_ns: u64,
+    refill: Option<&'a mut Refill>,
+}
+
+impl Demand<'_> {
+    fn check(&mut self) -> Check {
+        let now_ns = thread_cpu_ns();
+        let longest_ns = match &mut self.refill {
+            None => LONGEST_NS,
+            Some(refill) => {
+                self.target_ns += refill.look(Seen::now());
+                LOOK_NS
+            }
+        };
+        Check {
+            now_ns,
+            target_ns: self.target_ns,
+            longest_ns,
+        }
+    }
+}
+
 /// Tests that make files in the current folder take turns: a replay's processes
 /// have numbers of their own, threads of a test do not.
 #[cfg(test)]
@@ -205,7 +254,7 @@ mod tests {
     #[test]
     fn every_kind_uses_the_requested_cpu_time() {
         let _turn = FOLDER.lock();
-        let mut worker = Worker::new(None, None);
+        let mut worker = Worker::new(None, None, None);
         let counts_time = |work: &&Work| work.fixed().is_none();
         for work in Work::ALL.iter().filter(counts_time).copied() {
             worker.prepare(work);
@@ -223,9 +272,25 @@ mod tests {
     }
 
     #[test]
+    fn demand_grows_for_a_sleep_before_it() {
+        // Less than a turn on a busy machine: otherwise it would never end.
+        let amounts = Amounts([200; 4]);
+        let mut worker = Worker::new(None, None, Some(amounts));
+        let begun = thread_cpu_ns();
+        worker
+            .serve(&[Phase::io(2000), Phase::cpu(1000)], begun)
+            .unwrap();
+        let grown = amounts.ns(worker.refills());
+        assert!(grown >= 200_000, "{grown}");
+        assert!(thread_cpu_ns() - begun >= 1_000_000 + grown);
+        worker.serve(&[Phase::io(2000)], begun).unwrap();
+        assert_eq!(worker.refills(), Counts::default());
+    }
+
+    #[test]
     fn files_and_pipes_block_and_a_pipe_needs_its_peer() {
         let _turn = FOLDER.lock();
-        let mut worker = Worker::new(None, None);
+        let mut worker = Worker::new(None, None, None);
         let io = |blocking| Phase::Io {
             us: 3000,
             blocking: Some(blocking),

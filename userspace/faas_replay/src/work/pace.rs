@@ -8,22 +8,40 @@ pub const LONGEST_NS: u64 = 500_000;
 /// Share of the rest for one stretch: a quarter.
 pub const SHARE: u64 = 4;
 
-/// Makes `rounds` compute until `clock` shows `target_ns`, as [`try_until`].
-pub fn until(
-    target_ns: u64,
-    shortest: u64,
-    clock: impl FnMut() -> u64,
-    mut rounds: impl FnMut(u64),
-) {
+/// What a check of the clock finds, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// What the clock shows.
+    pub now_ns: u64,
+    /// Until when to compute. It may grow from check to check.
+    pub target_ns: u64,
+    /// Maximum time to the next check.
+    pub longest_ns: u64,
+}
+
+impl Check {
+    /// How long to compute until the next check: a share of the rest.
+    pub fn stretch_ns(self) -> u64 {
+        (self.left_ns() / SHARE).min(self.longest_ns)
+    }
+
+    /// How long to compute in all.
+    pub fn left_ns(self) -> u64 {
+        self.target_ns.saturating_sub(self.now_ns)
+    }
+}
+
+/// Makes `rounds` compute until the target that `check` tells, as [`try_until`].
+pub fn until(shortest: u64, check: impl FnMut() -> Check, mut rounds: impl FnMut(u64)) {
     let infallible = |count| {
         rounds(count);
         Ok::<(), std::convert::Infallible>(())
     };
-    let Ok(()) = try_until(target_ns, shortest, clock, infallible);
+    let Ok(()) = try_until(shortest, check, infallible);
 }
 
 /// Makes `rounds` do a number of rounds, at least `shortest` at a time, until
-/// `clock` shows `target_ns`.
+/// `check` finds that the clock has reached the target.
 ///
 /// It checks the clock after a quarter of the rest, at the pace of the previous
 /// stretch, and so approaches the target in ever smaller steps. The overshoot
@@ -33,23 +51,21 @@ pub fn until(
 /// # Errors
 /// The first error of `rounds`.
 pub fn try_until<E>(
-    target_ns: u64,
     shortest: u64,
-    mut clock: impl FnMut() -> u64,
+    mut check: impl FnMut() -> Check,
     mut rounds: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut before = clock();
+    let mut before = check();
     let mut count = shortest;
-    while before < target_ns {
+    while before.left_ns() > 0 {
         rounds(count)?;
-        let now = clock();
+        let now = check();
         // The cost of the check counts as computing. This overestimates the
         // time per round in short stretches, which makes the next one shorter,
         // not longer.
-        let pace_ns = (now - before).max(1);
-        let stretch_ns = (target_ns.saturating_sub(now) / SHARE).min(LONGEST_NS);
+        let pace_ns = (now.now_ns - before.now_ns).max(1);
         let most = count.saturating_mul(4);
-        count = (stretch_ns.saturating_mul(count) / pace_ns).clamp(shortest, most);
+        count = (now.stretch_ns().saturating_mul(count) / pace_ns).clamp(shortest, most);
         before = now;
     }
     Ok(())
@@ -68,15 +84,23 @@ mod tests {
         longest_ns: u64,
     }
 
+    fn at(now_ns: u64, target_ns: u64) -> Check {
+        Check {
+            now_ns,
+            target_ns,
+            longest_ns: LONGEST_NS,
+        }
+    }
+
     /// Runs to `target_ns` with rounds of `round_ns` and checks of `look_ns`.
     fn trial(target_ns: u64, shortest: u64, round_ns: u64, look_ns: u64) -> Trial {
         let (now, looks, longest) = (Cell::new(0), Cell::new(0), Cell::new(0));
-        let clock = || {
+        let check = || {
             looks.set(looks.get() + 1);
             now.set(now.get() + look_ns);
-            now.get()
+            at(now.get(), target_ns)
         };
-        until(target_ns, shortest, clock, |count| {
+        until(shortest, check, |count| {
             longest.set(longest.get().max(count * round_ns));
             now.set(now.get() + count * round_ns);
         });
@@ -110,8 +134,9 @@ mod tests {
 
     #[test]
     fn past_targets_do_nothing_and_errors_end_it() {
-        let none = try_until(5, 1, || 5, |_| Err("begun"));
+        let none = try_until(1, || at(5, 5), |_| Err("begun"));
         assert_eq!(none, Ok(()));
-        assert_eq!(try_until(6, 1, || 5, |_| Err("begun")), Err("begun"));
+        let failed = try_until(1, || at(5, 6), |_| Err("begun"));
+        assert_eq!(failed, Err("begun"));
     }
 }

@@ -84,6 +84,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "run --trace t.csv --scheduler eevdf --cpus 4 --out results",
             "run --trace t.csv --scheduler scx_sfs --cpus 4 --out results --json",
+            "run --trace t.csv --scheduler eevdf --cpus 4 --out results --refill 20,50",
         ],
     ),
     (
@@ -103,6 +104,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "report results/eevdf.json results/scx_sfs.json",
             "report results/eevdf.json results/scx_sfs.json --json",
         ],
+    ),
+    (
+        "calibrate",
+        &["calibrate --repetitions 31", "calibrate --json"],
     ),
     ("seeds", &["seeds out/bench/series.json"]),
     (

@@ -212,6 +212,7 @@ impl Runner for Replays<'_> {
             accel: "native".to_string(),
             sandboxes: Some(Sandboxes::Process),
             defaults: Defaults::default(),
+            refill: None,
             max_spread: USELESS_PERCENT,
             is_watched: false,
         };

@@ -61,6 +61,9 @@ impl Drive {
                 kernel.name()
             );
         }
+        if self.run.refill.is_some() {
+            bail!("--refill needs the functions of `faasbench run`: a platform's do not count it");
+        }
         let functions = trace.invocations.iter().map(|one| one.function.as_str());
         let places = Places::find(&self.targets, functions).map_err(|error| anyhow!(error))?;
         self.run.check()?;

@@ -36,6 +36,14 @@ fn bad_input_is_named_and_nothing_is_written() {
         (format!("{run} empty.csv"), "empty.csv:1: the file is empty"),
         (format!("{run} none.csv"), "cannot read none.csv"),
         (
+            format!("{run} bad.csv --refill 20,10001"),
+            "want 1 to 4 whole numbers of us from 0 to 10000",
+        ),
+        (
+            "calibrate --repetitions 0".to_string(),
+            "invalid value '0' for '--repetitions <N>'",
+        ),
+        (
             format!("{gen} 0"),
             "invalid value '0' for '--invocations <N>'",
         ),

@@ -53,6 +53,48 @@ fn a_tiny_trace_is_replayed_measured_and_reported() {
     assert_eq!(said, place.read("out/eevdf.json"));
 }
 
+#[test]
+fn demand_grows_at_switches_and_the_summary_says_by_how_much() {
+    if !can_measure() {
+        skip!(CANNOT_MEASURE);
+    }
+    let place = Place::new();
+    // Each sleeps before its last phase: one switch at least.
+    place.write(
+        "t.csv",
+        "arrival_us,function,phases\n0,f,io:2000;cpu:1000\n0,g,cpu:1000;io:2000;cpu:1000\n",
+    );
+    let run = "run --trace t.csv --scheduler eevdf --cpus 1 --out out --json --refill";
+    for sandbox in ["process", "warm"] {
+        let said = place.succeed(&format!("{run} 500 --sandbox {sandbox}"));
+        let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let refill = &summary["refill"];
+        let refills = refill["refills"].as_u64().unwrap();
+        assert!(refills >= 2, "{sandbox}: {refill}");
+        assert_eq!(refill["refill_ms"], 0.5 * refills as f64, "{sandbox}");
+        let ratio = summary["cpu_over_service"].as_f64().unwrap();
+        // 0.5 ms more for 1 ms and for 2 ms at least.
+        assert!(ratio >= 1.375, "{sandbox}: {ratio}");
+    }
+    let said = place.succeed(&format!("{run} 0"));
+    let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(summary["refill"]["refill_ms"], 0.0);
+}
+
+#[test]
+fn small_costs_are_measured_and_printed() {
+    let place = Place::new();
+    let said = place.succeed("calibrate --repetitions 2 --json");
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+    for cost in ["pipe_ns", "fork_exit_ns", "wakeup_ns"] {
+        let quartile = |name: &str| found[cost][name].as_f64().unwrap();
+        assert!(quartile("q1") > 0.0, "{cost}: {said}");
+        assert!(quartile("q1") <= quartile("q3"), "{cost}: {said}");
+    }
+    let said = place.succeed("calibrate --repetitions 1");
+    assert!(said.contains("switch by sched_yield"), "{said}");
+}
+
 /// 30 ms of CPU time, which is more than any start takes.
 const FIXED: &str = "arrival_us,function,phases\n\
                      0,f,cpu:30000@chase-32k\n500,g,io:1000;cpu:30000@branch-1m\n\

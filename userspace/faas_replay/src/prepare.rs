@@ -1,5 +1,7 @@
 //! Fixed work: measures what it takes alone, before a run.
 
+use crate::calibrate::{measure, Report};
+use crate::setup::Setup;
 use anyhow::{bail, Result};
 use faas_data::fixed::Kernel;
 use faas_data::output::note;
@@ -7,8 +9,6 @@ use faas_data::summary::fixed::{Calibrated, Calibration};
 use faas_data::trace::{Phase, Trace};
 use faas_fixed::calibration::{Found, DOUBTFUL, REPETITIONS};
 use faas_fixed::memory;
-use faas_replay::calibrate::{measure, Report};
-use faas_replay::setup::Setup;
 use std::collections::BTreeSet;
 
 /// The implementation of CPUs that share one stream of instructions.
@@ -21,7 +21,7 @@ const SHARED: &str = "icount";
 /// # Errors
 /// If working sets do not fit the memory, or the measurement fails or varies
 /// too much.
-pub(crate) fn prepare(
+pub fn prepare(
     setup: &mut Setup,
     trace: &Trace,
     cpus: u32,
