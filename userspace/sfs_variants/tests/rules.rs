@@ -47,6 +47,8 @@ const WRONG: [(&str, &str, &str); 8] = [
 ];
 /// So many seeds run with each.
 const SEEDS: u64 = 30;
+/// So many run until one shows a displaced task without a slice.
+const DISPLACED_SEEDS: u64 = 1000;
 
 /// A copy of the kernel half with the change.
 fn copy(from: &Path, to: &Path, (file, was, is): (&str, &str, &str)) {
@@ -114,6 +116,9 @@ fn a_displaced_task_that_loses_its_slice_is_noticed() {
     copy(&model.half, &half, change);
     let said = model.compile(&half, &["-O1", "-g0"], &library);
     assert_eq!(said.expect("clang runs"), None);
-    let found = finding_of(&model, &library, Run::new(5, 125)).expect("a finding");
-    assert!(found.contains("its turn is 0 ns long"), "{found}");
+    // One seed in a hundred shows it, and most of these at once. Which ones changes with the kernel half.
+    let is_it = |text: &String| text.contains("its turn is 0 ns long");
+    let found = (1..=DISPLACED_SEEDS)
+        .find_map(|seed| finding_of(&model, &library, Run::new(seed, 30)).filter(is_it));
+    assert!(found.is_some(), "{DISPLACED_SEEDS} seeds do not show it");
 }
