@@ -214,16 +214,14 @@ static struct invocation *note_runnable(struct task_struct *p, struct task_ctx *
  * the next one begins. */
 #define ENDLESS (SFS_BOUNDARY_IDLE | SFS_BOUNDARY_RECEIVE | SFS_BOUNDARY_HINT)
 
-/* @p goes to sleep. */
+/* @p goes to sleep at @now. */
 static void note_sleep(const struct task_struct *p, const struct task_ctx *tctx,
-		       struct invocation *inv)
+		       struct invocation *inv, u64 now)
 {
 	bool endless = boundaries & ENDLESS, first = awaits_sleep(inv);
-	u64 now;
 
 	if ((!endless && !first) || !is_function(p, tctx))
 		return;
-	now = clock_now();
 	if (endless)
 		inv->quiet_at = now;
 	if (!first && !(boundaries & SFS_BOUNDARY_IDLE))

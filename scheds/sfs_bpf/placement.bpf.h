@@ -107,10 +107,9 @@ static void count_preemption(s32 cpu, u64 interval, u64 now)
 
 /* Claim any CPU that runs FAIR work and may run @p; if @spare, not one that is preempted often.
  * Return it, or -1. */
-__global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted, bool spare)
+__global_func s32 claim_any_fair_cpu(const struct task_struct *p __arg_trusted, bool spare, u64 now)
 {
 	struct bpf_cpumask *mask = fair_cpus;
-	u64 now = clock_now();
 	u32 cpu;
 	int i;
 
@@ -197,7 +196,7 @@ static void preempt_fair_cpu(const struct task_struct *p, s32 pinned)
 	s32 cpu = pinned;
 
 	if (pinned < 0)
-		cpu = claim_any_fair_cpu(p, false);
+		cpu = claim_any_fair_cpu(p, false, 0);
 	else if (!claim_fair_cpu(pinned))
 		return;
 	if (cpu < 0)

@@ -220,9 +220,9 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
 	return true;
 }
 
-/* Number of CPUs checked for preemption, besides the task's own. Each check takes the next CPU
- * that the task may use. So on small machines all are checked: a wake-up that finds none waits
- * for the next tick of any CPU. */
+/* Number of CPUs checked for preemption, besides the task's own, but no more than there are. Each
+ * check takes the next CPU that the task may use. So on small machines all are checked: a wake-up
+ * that finds none waits for the next tick of any CPU. */
 #define CPUS_LOOKED_AT 8
 
 /*
@@ -231,23 +231,22 @@ static bool claim_for_short_turn(s32 cpu, bool spare_due_turns)
  * CPUs have short turns, return -1: @p waits for the end of one, which is near. A CPU that is
  * preempted often is preempted for kernel threads only.
  */
-__global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
+__global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted, u64 now)
 {
-	s32 own = scx_bpf_task_cpu(p), cpu;
+	s32 own = scx_bpf_task_cpu(p), cpu, nr = nr_cpu_ids;
 	bool spare = !is_system(p), may_use_own;
-	u64 now = clock_now();
 	int i;
 
 	may_use_own =
 		bpf_cpumask_test_cpu(own, p->cpus_ptr) && !(spare && is_preempted_often(own, now));
 	if (may_use_own && claim_fair_cpu(own))
 		return own;
-	cpu = claim_any_fair_cpu(p, spare);
+	cpu = claim_any_fair_cpu(p, spare, now);
 	if (cpu >= 0)
 		return cpu;
 	if (may_use_own && claim_for_short_turn(own, true))
 		return own;
-	bpf_for(i, 0, CPUS_LOOKED_AT) {
+	bpf_for(i, 0, nr < CPUS_LOOKED_AT ? nr : CPUS_LOOKED_AT) {
 		cpu = bpf_cpumask_any_distribute(p->cpus_ptr);
 		if (cpu < nr_cpu_ids && !(spare && is_preempted_often(cpu, now)) &&
 		    claim_for_short_turn(cpu, true))
@@ -258,9 +257,10 @@ __global_func s32 cpu_to_preempt(const struct task_struct *p __arg_trusted)
 
 /* Kick a CPU for @p, whose turn is short, unless all CPUs have other short turns or have been
  * preempted often. */
-static void preempt_for_short_turn(const struct task_struct *p, const struct task_ctx *tctx)
+static void preempt_for_short_turn(const struct task_struct *p, const struct task_ctx *tctx,
+				   u64 now)
 {
-	s32 cpu = cpu_to_preempt(p);
+	s32 cpu = cpu_to_preempt(p, now);
 
 	if (cpu < 0)
 		return;
@@ -268,7 +268,7 @@ static void preempt_for_short_turn(const struct task_struct *p, const struct tas
 		count_preemption(cpu,
 				 is_function(p, tctx) ? PREEMPT_FUNCTION_INTERVAL_NS :
 							PREEMPT_INTERVAL_NS,
-				 clock_now());
+				 now);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -414,7 +414,7 @@ static void insert_first(struct task_struct *p, struct task_ctx *tctx, u64 slice
 
 /* Give @p a CPU at once. As in system_enqueue(), the kicked CPU finds it in a queue at which
  * every CPU looks first. */
-static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
 {
 	u64 slice = prompt_turn_ns(tctx);
 	s32 pinned = pinned_cpu(p);
@@ -435,7 +435,7 @@ static void prompt_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 		return;
 	}
 	if (!kick_idle_cpu(p, -1) && !tctx->handed_over)
-		preempt_for_short_turn(p, tctx);
+		preempt_for_short_turn(p, tctx, now);
 }
 
 /* Give this CPU a daemon that waits for a kicked CPU. Return true if there is one. */

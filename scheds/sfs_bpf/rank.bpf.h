@@ -223,7 +223,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
 	u32 rank;
 
 	if (pinned < 0) {
-		s32 cpu = claim_any_fair_cpu(p, false);
+		s32 cpu = claim_any_fair_cpu(p, false, 0);
 
 		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx->rank);
 	}
@@ -244,7 +244,7 @@ static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tct
  * displaced by a real-time task also goes before all waiting tasks.
  */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
-			   const struct invocation *inv, bool arrives, u64 enq_flags)
+			   const struct invocation *inv, bool arrives, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p), cpu = -1;
 	u64 slice;
@@ -252,7 +252,7 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	update_rank(tctx, inv);
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
-	tctx->queued_at = clock_now();
+	tctx->queued_at = now;
 	if (arrives)
 		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))

@@ -83,8 +83,8 @@ static void charge_fair_turn(struct task_struct *p, struct task_ctx *tctx, u64 d
 		charge_outside(p, delta);
 }
 
-/* Charge @p for its CPU time since the last charge. */
-static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv)
+/* Charge @p for its CPU time from the last charge until @now. */
+static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv, u64 now)
 {
 	u64 total = p->se.sum_exec_runtime;
 	u64 delta = time_delta(total, tctx->charged_ns);
@@ -103,12 +103,12 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
 	if (tctx->tenant && delta)
-		charge_tenant(tenant(tctx), delta, clock_now(),
+		charge_tenant(tenant(tctx), delta, now,
 			      tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
-		charge_groups(tctx->limit, delta, clock_now());
+		charge_groups(tctx->limit, delta, now);
 	if (!has_credit(inv))
 		leave_demand(tctx);
 }
@@ -263,10 +263,10 @@ s32 BPF_STRUCT_OPS(sfs_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 /* @p is runnable: count it in its tenant, FILTER's demand and the sharing clock. @provisional is
  * PROVISIONAL or 0. */
 static void count_runnable(struct task_struct *p, struct task_ctx *tctx,
-			   const struct invocation *inv, u64 provisional)
+			   const struct invocation *inv, u64 provisional, u64 now)
 {
 	if (is_function(p, tctx))
-		join_share(p, tctx, provisional);
+		join_share(p, tctx, provisional, now);
 	if (has_credit(inv))
 		join_demand(tctx, provisional);
 	if (policy == SFS_POLICY_LEARNED && inv && is_function(p, tctx))
@@ -274,21 +274,21 @@ static void count_runnable(struct task_struct *p, struct task_ctx *tctx,
 }
 
 static void join_runnable(struct task_struct *p, struct task_ctx *tctx,
-			  const struct invocation *inv)
+			  const struct invocation *inv, u64 now)
 {
 	if (is_function(p, tctx))
 		join_group(p, tctx);
-	count_runnable(p, tctx, inv, 0);
+	count_runnable(p, tctx, inv, 0, now);
 }
 
 /* The same for @p, which waits for quota, without its run queue locked. It is also counted in its
  * group if it is not a function: it will wait in FAIR. */
 static void join_runnable_for_now(struct task_struct *p, struct task_ctx *tctx,
-				  const struct invocation *inv)
+				  const struct invocation *inv, u64 now)
 {
 	if (!tctx->active)
 		count_in_group(p, tctx, group_of(p), PROVISIONAL);
-	count_runnable(p, tctx, inv, PROVISIONAL);
+	count_runnable(p, tctx, inv, PROVISIONAL, now);
 }
 
 /* Undo join_runnable_for_now(), as far as nobody has counted or uncounted the task since. */
@@ -333,15 +333,16 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
 	struct task_ctx *tctx = try_lookup_task_ctx(p);
 	bool wakeup = enq_flags & SCX_ENQ_WAKEUP;
 	struct invocation *inv;
+	u64 now = clock_now();
 
 	if (!tctx)
 		return;
-	inv = begin_runnable(p, tctx, wakeup, clock_now());
+	inv = begin_runnable(p, tctx, wakeup, now);
 	if (wakeup && is_system(p))
 		count(SFS_SYSTEM_WAKEUPS);
 	else if (wakeup && has_credit(inv))
 		count(SFS_IO_RETURNS);
-	join_runnable(p, tctx, inv);
+	join_runnable(p, tctx, inv, now);
 }
 
 /*
@@ -350,7 +351,7 @@ void BPF_STRUCT_OPS(sfs_runnable, struct task_struct *p, u64 enq_flags)
  * wait for the end of what runs there, for example of a system call that cannot be preempted,
  * while other CPUs idle. (Seen on 6.18: 6 ms.)
  */
-static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags)
+static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq_flags, u64 now)
 {
 	s32 pinned = pinned_cpu(p);
 
@@ -365,7 +366,7 @@ static void system_enqueue(struct task_struct *p, struct task_ctx *tctx, u64 enq
 	if (pinned >= 0)
 		scx_bpf_kick_cpu(pinned, SCX_KICK_IDLE); /* dispatch() may have looked already */
 	else if (!kick_idle_cpu(p, -1))
-		preempt_for_short_turn(p, tctx);
+		preempt_for_short_turn(p, tctx, now);
 }
 
 /* Give this CPU a kernel thread that waits for a kicked CPU. Return true if there is
@@ -459,11 +460,11 @@ static void wait_in_queue(struct task_struct *p, struct task_ctx *tctx, struct i
 			  u32 turn, bool interrupted, u64 enq_flags, u64 now)
 {
 	if (turn == TURN_SYSTEM) {
-		system_enqueue(p, tctx, enq_flags);
+		system_enqueue(p, tctx, enq_flags, now);
 	} else if (turn == TURN_PROMPT) {
-		prompt_enqueue(p, tctx, enq_flags);
+		prompt_enqueue(p, tctx, enq_flags, now);
 	} else if (turn == TURN_RANKED && inv) {
-		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags);
+		ranked_enqueue(p, tctx, inv, arrives(tctx, enq_flags), enq_flags, now);
 	} else if (turn == TURN_FILTER && inv) {
 		filter_enqueue(p, tctx, inv, enq_flags | (interrupted ? SCX_ENQ_HEAD : 0), now);
 	} else {
@@ -654,7 +655,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	}
 	to->pinned = pinned_cpu(p);
 	inv = lookup_invocation(p, tctx);
-	join_runnable_for_now(p, tctx, inv);
+	join_runnable_for_now(p, tctx, inv, now);
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR; /* it has waited already */
@@ -789,10 +790,21 @@ static void relieve_queues(s32 cpu, u64 now)
 		put_debtors_back(DSQ_FAIR_CPU(cpu), now);
 }
 
-/* A CPU is about to idle, because no work for it is counted. It asks the kernel first: a wrong
- * count must not let a CPU idle while work waits. */
-__global_func int take_uncounted(void)
+/* Least time between two questions of one CPU to the kernel, for tasks that no count shows. */
+#define UNCOUNTED_LOOK_INTERVAL_NS NSEC_PER_MSEC
+
+/*
+ * A CPU is about to idle, because no work for it is counted. It asks the kernel first, at most once
+ * in a while: a wrong count must not let CPUs idle while work waits. No such count is known. Each
+ * question costs a search for six queues, as much as the rest of a hand-over to a task that sleeps,
+ * and there is one whenever a CPU idles. A task that all CPUs overlook is found by the guard, which
+ * asks the kernel too (kick_idle_cpus()).
+ */
+__global_func int take_uncounted(struct cpu_ctx *cctx __arg_nonnull)
 {
+	if (time_delta(cctx->asked_at, cctx->uncounted_looked_at) < UNCOUNTED_LOOK_INTERVAL_NS)
+		return 0;
+	cctx->uncounted_looked_at = cctx->asked_at;
 	return scx_bpf_dsq_move_to_local(DSQ_SYSTEM, 0) ||
 	       scx_bpf_dsq_move_to_local(DSQ_PROMPT, 0) ||
 	       scx_bpf_dsq_move_to_local(DSQ_OUTSIDE, 0) ||
@@ -815,7 +827,7 @@ static __always_inline void find_work(s32 cpu, struct cpu_ctx *cctx, struct task
 		tctx = try_lookup_task_ctx(prev);
 	if (prev && tctx) {
 		inv = lookup_invocation(prev, tctx);
-		charge(prev, tctx, inv);
+		charge(prev, tctx, inv, now);
 		parked = must_park(prev, tctx);
 	}
 
@@ -831,7 +843,7 @@ static __always_inline void find_work(s32 cpu, struct cpu_ctx *cctx, struct task
 		if (wants_more && !parked)
 			keep_last(prev, tctx, inv, cctx);
 		else
-			take_uncounted();
+			take_uncounted(cctx);
 		return;
 	}
 	relieve_queues(cpu, now);
@@ -875,7 +887,7 @@ static __always_inline void find_work(s32 cpu, struct cpu_ctx *cctx, struct task
 	if (wants_more && !parked)
 		keep_last(prev, tctx, inv, cctx);
 	else
-		take_uncounted();
+		take_uncounted(cctx);
 }
 
 /* @cpu needs work. @prev, which it has run, may still be runnable. */
@@ -989,9 +1001,9 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 {
 	struct invocation *inv = note_runnable(p, tctx, false, now); /* it may have been moved */
 
-	charge(p, tctx, inv);
+	charge(p, tctx, inv, now);
 	if (!tctx->tenant)
-		join_runnable(p, tctx, inv); /* its sandbox may be known only now */
+		join_runnable(p, tctx, inv, now); /* its sandbox may be known only now */
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
 	if (turn_is_over(p, tctx, inv, cctx, cpu, now) || must_park(p, tctx))
@@ -1044,6 +1056,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	struct invocation *inv;
+	u64 now = clock_now();
 
 	mark_fair_cpu(cpu, false);
 	cctx->runs = false;
@@ -1054,9 +1067,9 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 		set_running(cpu, RANK_NONE, 0);
 	}
 	inv = lookup_invocation(p, tctx);
-	charge(p, tctx, inv);
+	charge(p, tctx, inv, now);
 	if (cctx && tctx->turn == TURN_FAIR && is_function(p, tctx))
-		cctx->fair_served_at = clock_now();
+		cctx->fair_served_at = now;
 	if (cctx)
 		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
@@ -1069,7 +1082,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	if (p->__state == SFS_TASK_DEAD)
 		leave_for_good(p, tctx, inv);
 	else
-		note_sleep(p, tctx, inv);
+		note_sleep(p, tctx, inv, now);
 }
 
 /*

@@ -286,13 +286,14 @@ __global_func int charge_tenant(u64 id, u64 delta, u64 now, bool early)
 	return 0;
 }
 
-/* @p, a function task, is runnable: its tenant counts it. @provisional is PROVISIONAL or 0. */
-static void join_share(struct task_struct *p, struct task_ctx *tctx, u64 provisional)
+/* @p, a function task, is runnable at @now: its tenant counts it. @provisional is PROVISIONAL or
+ * 0. */
+static void join_share(struct task_struct *p, struct task_ctx *tctx, u64 provisional, u64 now)
 {
 	u64 id = tctx->tenant ? 0 : tenant_of(p, tctx);
 
 	if (id && begin_count(&tctx->tenant, id | provisional))
-		join_tenant(id, clock_now());
+		join_tenant(id, now);
 }
 
 static void cancel_turn(struct task_ctx *tctx);

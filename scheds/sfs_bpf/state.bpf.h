@@ -417,10 +417,11 @@ static void note_served(const struct task_struct *p, struct task_ctx *tctx, bool
  * of the attributes of its running task stops and restarts that task from another CPU.
  */
 struct cpu_ctx {
-	u64 fair_served_at;    /* last time that functions in FAIR, or due work, had this CPU */
-	u64 asked_at;          /* last call of dispatch() */
-	u64 fair_looked_at;    /* last time that dispatch() found nothing due in FAIR */
-	u64 preempted_until;   /* used-up time of PREEMPT_INTERVAL_NS; other CPUs write it */
+	u64 fair_served_at;      /* last time that functions in FAIR, or due work, had this CPU */
+	u64 asked_at;            /* last call of dispatch() */
+	u64 fair_looked_at;      /* last time that dispatch() found nothing due in FAIR */
+	u64 uncounted_looked_at; /* last time that dispatch() asked for tasks that no count shows */
+	u64 preempted_until;     /* used-up time of PREEMPT_INTERVAL_NS; other CPUs write it */
 	u64 outside_used_ns;   /* by tasks that are not functions; not charged to the bucket yet */
 	bool next_turn_is_due; /* dispatch() has chosen a turn that goes before FILTER */
 	bool turn_is_due;      /* FILTER must wait until this turn ends; other CPUs read it */
