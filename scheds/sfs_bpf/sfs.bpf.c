@@ -518,7 +518,8 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		wait_in_queue(p, tctx, inv, turn, interrupted, enq_flags, now);
 	if (!parked) {
 		keep_counts(tctx);
-		tctx->may_be_held = false; /* it may be anywhere in the kernel when it stops next */
+		tctx->may_be_held =
+			HELD_NOWHERE; /* it may be anywhere in the kernel when it stops next */
 		look_again_for_last(p, enq_flags);
 	}
 	tctx->chose_idle_cpu = false;
@@ -570,7 +571,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	if (first_waiting(cctx) || (cctx->short_turn_is_local && take_short_turn()))
 		return; /* without a slice @prev is queued and the first picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
-	tctx->may_be_held = false;
+	tctx->may_be_held = HELD_NOWHERE;
 	cctx->dispatch_called = false;
 	cctx->is_short_turn = is_short_turn(tctx);
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
@@ -659,7 +660,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR; /* it has waited already */
-	tctx->may_be_held = false;
+	tctx->may_be_held = HELD_NOWHERE;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
 	note_starving(p, tctx, now);
@@ -970,6 +971,9 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
+	else
+		tctx->may_be_held =
+			false; /* in bypass mode the kernel runs tasks that wait for quota */
 }
 
 /* Return true if @p, which runs on @cpu, must give it up before its slice ends. No idle CPU
@@ -1074,6 +1078,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
 	note_served(p, tctx, runnable);
+	note_exit_is_over(tctx, runnable, now);
 	if (runnable)
 		return;
 	end_activity(tctx);

@@ -237,6 +237,13 @@ struct {
 	__type(value, struct sandbox);
 } sandboxes SEC(".maps");
 
+/* Why a task may wait for quota where it stops next. */
+enum held {
+	HELD_NOWHERE,  /* it may hold something of the kernel's */
+	HELD_AT_EXIT,  /* it is about to return to user mode */
+	HELD_ANYWHERE, /* nothing can tell when it returns (hold_back()) */
+};
+
 /* The queue or rule that a task waits or runs under. */
 enum turn {
 	TURN_FAIR,
@@ -325,6 +332,7 @@ struct task_ctx {
 	u64 slice_end;              /* CPU time of the invocation at the end of `slice` */
 	u64 ranked_used_ns;         /* ranked CPU time since it last gave way to others */
 	u64 fair_weight;            /* weight in FAIR; the default is FAIR_WEIGHT */
+	u64 exits_at;               /* when at_kernel_exit() has kicked its CPU last */
 	s64 booked_ns;              /* booked in its tenant's line, not used yet (share.bpf.h) */
 	u64 active;                 /* what its group counts, see active_group() */
 	u64 group;             /* id of its group of the CPU controller; valid for the kernel's */
@@ -356,7 +364,7 @@ struct task_ctx {
 	bool outranked;         /* its CPU goes to other ranked work */
 	bool yielded;
 	bool has_kernel_exit; /* in kernel_exits */
-	bool may_be_held;     /* it holds no kernel resources, or this is unknown */
+	u8 may_be_held;       /* enum held */
 };
 
 /* Return the id of the tenant that counts the task, and whose tokens it uses; 0: none. */

@@ -1,4 +1,5 @@
-//! What only some machines have: FILTER in shards, hints from a platform, and too little memory.
+//! What only some machines have: FILTER in shards, hints from a platform, too little memory, and
+//! times in which the kernel serves all tasks itself.
 
 use crate::numbers::between;
 use rand_chacha::ChaCha8Rng;
@@ -19,6 +20,8 @@ pub struct Oddities {
     pub no_memory_of: u64,
     /// Mean time between calls that apply hints, ns; 0: there are none.
     pub hints_ns: u64,
+    /// Mean time between two bypasses, ns; 0: there are none.
+    pub bypass_ns: u64,
 }
 
 impl Default for Oddities {
@@ -27,6 +30,7 @@ impl Default for Oddities {
             shards: 1,
             no_memory_of: 0,
             hints_ns: 0,
+            bypass_ns: 0,
         }
     }
 }
@@ -47,7 +51,23 @@ impl Oddities {
                 0
             },
             hints_ns: if between(random, 0, 3) == 0 { hints } else { 0 },
+            bypass_ns: 0,
         }
+    }
+
+    /// The same with bypasses, or without, by random numbers of their own.
+    pub fn with_bypasses(self, random: &mut ChaCha8Rng) -> Self {
+        let mean = [20 * MS, 100 * MS, 400 * MS][between(random, 0, 2) as usize];
+        let has_them = between(random, 0, 5) == 0;
+        Self {
+            bypass_ns: if has_them { mean } else { 0 },
+            ..self
+        }
+    }
+
+    /// Returns true if memory never lacks, and no task is served by the kernel itself.
+    pub fn is_usual(&self) -> bool {
+        self.no_memory_of == 0 && self.bypass_ns == 0
     }
 
     /// The shard of a CPU: neighbours share one.

@@ -334,7 +334,8 @@ pub fn charged(task: TaskId) {
             excused += total - std::mem::replace(&mut work.from_ns, total);
         }
         member.excused_ns = excused.saturating_sub(delta);
-        let strict = if member.exits || member.is_unaware {
+        let cannot_be_held = s.cpus[s.tasks[task].cpu].is_bypassed;
+        let strict = if member.exits || member.is_unaware || cannot_be_held {
             0
         } else {
             delta.saturating_sub(excused)

@@ -286,7 +286,7 @@ extern "C" fn scx_bpf_dsq_move_to_local___v1(queue: u64) -> bool {
 }
 
 /// Takes the first task that may run on a CPU out of a queue.
-fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
+pub fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
     let Some(dsq) = s.queues.get(&queue) else {
         s.finding(format!("there is no queue {queue:#x} to take from"));
         return None;
@@ -452,8 +452,9 @@ extern "C" fn scx_bpf_kick_cpu(cpu: i32, flags: u64) {
             return;
         }
         let delay = u64::from(s.random.next_u32() % KICK_NS);
-        let delay = if cpu == s.here { 0 } else { delay };
-        s.after(delay, Event::Kick(cpu, flags));
+        // In a bypass switches would follow one another without end: they take no time here.
+        let is_here = cpu == s.here && !s.cpus[cpu].is_bypassed;
+        s.after(if is_here { 0 } else { delay }, Event::Kick(cpu, flags));
     });
 }
 

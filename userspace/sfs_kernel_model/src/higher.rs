@@ -204,7 +204,7 @@ fn put_prev(cpu: CpuId, task: TaskId) {
     let has_slice = with(|s| {
         s.tasks[task].place = Place::Moving;
         s.tasks[task].waits_since = Some(s.now);
-        slice(s, task) > 0
+        slice(s, task) > 0 && !s.cpus[cpu].is_bypassed
     });
     if has_slice {
         with(|s| crate::sched::dispatch_enqueue(s, task, LOCAL, ENQ_HEAD));

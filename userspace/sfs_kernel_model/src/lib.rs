@@ -5,6 +5,7 @@
 //! dispatch queues, ticks, kicks, timers, control groups. All of it is in [`state`]. What runs on
 //! it is drawn in [`workload`]. `sfs_model` lets time pass.
 
+pub mod bypass;
 pub mod change;
 pub mod ffi;
 pub mod group_events;

@@ -2,6 +2,7 @@
 //! those there. Callbacks run at once and take no time. No function here holds the state while
 //! it calls the kernel half.
 
+use crate::bypass;
 use crate::ffi::{self, TaskStruct};
 use crate::groups;
 use crate::higher;
@@ -16,44 +17,9 @@ use crate::task_work;
 use crate::tasks::{finish, sleeps, DEAD};
 use crate::timeline::{tell_run, Entry};
 use crate::virtual_time;
+pub use sfs_kernel_objects::flags::*;
 use std::ptr;
 
-/// SCX_DSQ_LOCAL.
-pub const LOCAL: u64 = 1 << 63 | 2;
-/// SCX_DSQ_LOCAL_ON; the CPU is in the lower half.
-pub const LOCAL_ON: u64 = 3 << 62;
-/// SCX_ENQ_WAKEUP.
-pub const ENQ_WAKEUP: u64 = 1;
-/// SCX_ENQ_HEAD.
-pub const ENQ_HEAD: u64 = 1 << 4;
-/// SCX_ENQ_LAST.
-const ENQ_LAST: u64 = 1 << 41;
-/// SCX_ENQ_PREEMPT.
-pub const ENQ_PREEMPT: u64 = 1 << 32;
-/// SCX_ENQ_REENQ.
-pub const ENQ_REENQ: u64 = 1 << 40;
-/// SCX_ENQ_DSQ_PRIQ.
-pub const ENQ_PRIQ: u64 = 1 << 57;
-/// SCX_WAKE_TTWU.
-pub const WAKE_TTWU: u64 = 8;
-/// SCX_WAKE_SYNC.
-pub const WAKE_SYNC: u64 = 16;
-/// SCX_WAKE_FORK.
-pub const WAKE_FORK: u64 = 4;
-/// SCX_KICK_IDLE.
-pub const KICK_IDLE: u64 = 1;
-/// SCX_KICK_PREEMPT.
-pub const KICK_PREEMPT: u64 = 2;
-/// SCX_SLICE_DFL.
-const SLICE_DFL: u64 = 20_000_000;
-/// SCX_SLICE_INF.
-const SLICE_INF: u64 = u64::MAX;
-/// SCX_TASK_QUEUED.
-const QUEUED: u32 = 1;
-/// SCX_DEQ_SLEEP.
-const DEQ_SLEEP: u64 = 1;
-/// DEQUEUE_SAVE.
-pub const DEQ_SAVE: u64 = 2;
 /// TASK_INTERRUPTIBLE.
 const SLEEPS: u32 = 1;
 /// An interrupt reaches another CPU after at most so long.
@@ -102,7 +68,7 @@ fn wake_up_with(cpu: CpuId, task: TaskId, flags: u64) {
         };
         (t.cpu, pinned)
     });
-    let chosen = if is_pinned {
+    let chosen = if is_pinned || with(|s| s.cpus[previous].is_bypassed) {
         previous
     } else {
         // SAFETY: the task is one of the machine's.
@@ -163,6 +129,9 @@ fn set_queued(task: TaskId, queued: bool) {
 
 /// do_enqueue_task(): the run queue of the task's CPU is locked by `cpu`.
 pub fn do_enqueue_task(cpu: CpuId, task: TaskId, flags: u64) {
+    if with(|s| bypass::enqueues(s, task, flags)) {
+        return;
+    }
     if with(|s| s.tasks[task].direct.is_none()) {
         // SAFETY: the task is one of the machine's.
         call_direct(cpu, task, |p| unsafe { ffi::sfs_enqueue(p, flags) });
@@ -288,9 +257,14 @@ pub fn tick(cpu: CpuId) {
     }) else {
         return;
     };
-    // SAFETY: the task is one of the machine's.
-    call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
-    groups::ticked(current, changes);
+    if with(|s| s.cpus[cpu].is_bypassed) {
+        // SAFETY: the task's memory lives as long as the machine.
+        with(|s| unsafe { *s.tasks[current].fields.slice = 0 });
+    } else {
+        // SAFETY: the task is one of the machine's.
+        call(cpu, current, |p| unsafe { ffi::sfs_tick(p) });
+        groups::ticked(current, changes);
+    }
     with(|s| {
         if slice(s, current) == 0 {
             resched(s, cpu);
@@ -307,10 +281,9 @@ pub fn slice(s: &State, task: TaskId) -> u64 {
 /// sys_sched_yield(): yield_task_scx(), then schedule().
 pub fn yield_now(cpu: CpuId, task: TaskId) {
     let queue = race::run_queue(cpu);
-    // SAFETY: the task is one of the machine's.
-    call(cpu, task, |p| unsafe {
-        ffi::sfs_yield(p, ptr::null_mut());
-    });
+    let pointer = with(|s| s.tasks[task].fields.task);
+    // SAFETY: the task is one of the machine's. It is charged when it leaves its CPU.
+    in_program(cpu, || unsafe { ffi::sfs_yield(pointer, ptr::null_mut()) });
     drop(queue);
     schedule(cpu);
 }
@@ -400,11 +373,15 @@ fn dequeue(cpu: CpuId, task: TaskId) {
 /// balance_one(): fills the local queue. Returns true if the previous task keeps the CPU.
 fn balance(cpu: CpuId, stays: Option<TaskId>) -> bool {
     higher::acquire(cpu);
-    if stays.is_some_and(|task| with(|s| slice(s, task) > 0)) {
+    let bypassed = with(|s| s.cpus[cpu].is_bypassed);
+    if !bypassed && stays.is_some_and(|task| with(|s| slice(s, task) > 0)) {
         return true;
     }
-    if with(|s| !s.cpus[cpu].local.is_empty()) {
+    if with(|s| !s.cpus[cpu].local.is_empty()) || bypass::consume(cpu) {
         return false;
+    }
+    if bypassed {
+        return stays.is_some();
     }
     loop {
         let pointer = with(|s| {
@@ -456,7 +433,7 @@ fn put_prev(cpu: CpuId, task: TaskId, is_last: bool) {
         // The next task is taken by its name, so this one may come before it.
         s.cpus[cpu].current = None;
         promises::preempted(s, task);
-        slice(s, task) > 0
+        slice(s, task) > 0 && !s.cpus[cpu].is_bypassed
     });
     if has_slice {
         with(|s| dispatch_enqueue(s, task, LOCAL, ENQ_HEAD));

@@ -6,12 +6,14 @@ use crate::groups::Groups;
 use crate::reader::Reader;
 use crate::timeline::Entry;
 use rand_chacha::ChaCha8Rng;
+pub use sfs_kernel_draws::faults::Faults;
 use sfs_kernel_objects::dsq::Dsq;
+pub use sfs_kernel_objects::dsq::Walk;
 use sfs_kernel_objects::maps::Map;
+pub use sfs_kernel_objects::timer::Timer;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::ffi::c_void;
 
 /// A task, by its place in [`State::tasks`].
 pub type TaskId = usize;
@@ -75,21 +77,6 @@ pub struct Task {
     pub context: Option<sfs_kernel_objects::maps::Context>,
 }
 
-/// Faults of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Faults {
-    /// Kicks do not arrive.
-    pub lost_kicks: bool,
-    /// The kernel half is not told that a CPU is taken.
-    pub lost_releases: bool,
-    /// The loader is not woken up when a ring buffer has something to read.
-    pub lost_events: bool,
-    /// Tasks cannot be moved from one queue to another.
-    pub stuck_queues: bool,
-    /// Timers fire 20 ms late.
-    pub late_timers: bool,
-}
-
 /// A CPU.
 #[derive(Debug, Default)]
 pub struct Cpu {
@@ -113,6 +100,8 @@ pub struct Cpu {
     pub switches_from: Option<*mut TaskStruct>,
     /// Tasks of higher classes.
     pub higher: crate::higher::Higher,
+    /// The kernel serves its tasks itself ([`crate::bypass`]).
+    pub is_bypassed: bool,
 }
 
 /// What happens.
@@ -144,40 +133,12 @@ pub enum Event {
     Reader(crate::reader::Nudge),
     /// The platform tells of requests.
     Hint,
+    /// From now on the kernel serves the tasks of a CPU itself, or no longer.
+    Bypass(CpuId, bool),
     /// The replayer has forked the invocation with this number.
     Forked(u32),
     /// The invariants are checked.
     Check,
-}
-
-/// A BPF timer.
-#[derive(Debug, Clone, Copy)]
-pub struct Timer {
-    /// Its map.
-    pub map: *mut c_void,
-    /// What it calls.
-    pub callback: *mut c_void,
-    /// Counts its starts: only the last one counts.
-    pub start: u64,
-    /// The begin of a span, and how often it has fired in it.
-    pub fired: (u64, u32),
-}
-
-/// A walk through a queue: what it will show, in order.
-#[derive(Debug)]
-pub struct Walk {
-    /// The queue.
-    pub queue: u64,
-    /// Tasks that were queued later than this are not shown.
-    pub began: u64,
-    /// From the end to the front.
-    pub reverse: bool,
-    /// The place of the task that was shown last.
-    pub at: Option<sfs_kernel_objects::dsq::Key>,
-    /// Slice and virtual time for the next move.
-    pub next_slice: Option<u64>,
-    /// See `next_slice`.
-    pub next_vtime: Option<u64>,
 }
 
 /// All of it.

@@ -147,6 +147,8 @@ fn event_words(s: &State, event: Event) -> Option<String> {
         Event::Timer(..) => "a timer fires".into(),
         Event::Reader(nudge) => nudge_words(nudge).into(),
         Event::Hint => "the platform tells of requests".into(),
+        Event::Bypass(cpu, true) => format!("the kernel serves the tasks of CPU {cpu} itself"),
+        Event::Bypass(cpu, false) => format!("the scheduler has CPU {cpu} again"),
         Event::RealTimeSleeps(cpu, _) => format!("the real-time task of CPU {cpu} sleeps"),
         Event::RealTime
         | Event::Resched(_)

@@ -20,6 +20,23 @@ pub struct Dsq {
 /// A task's place in a queue.
 pub type Key = (i64, i64);
 
+/// A walk through a queue: what it will show, in order.
+#[derive(Debug)]
+pub struct Walk {
+    /// The queue.
+    pub queue: u64,
+    /// Tasks that were queued later than this are not shown.
+    pub began: u64,
+    /// From the end to the front.
+    pub reverse: bool,
+    /// The place of the task that was shown last.
+    pub at: Option<Key>,
+    /// Slice and virtual time for the next move.
+    pub next_slice: Option<u64>,
+    /// See `next_slice`.
+    pub next_vtime: Option<u64>,
+}
+
 impl Dsq {
     /// At the end, or at the front.
     pub fn push(&mut self, task: TaskId, front: bool) -> Key {

@@ -14,10 +14,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 18] = [
+pub const CLASSES: [&str; 19] = [
     "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
     "topology", "loader", "stall", "death", "readers", "learned", "shards", "nomemory", "hints",
-    "drift",
+    "drift", "bypass",
 ];
 
 /// A selection; by default everything.
@@ -79,6 +79,7 @@ impl Limits {
             shards: keeps("shards", u64::from(of.shards), 1) as u32,
             no_memory_of: keeps("nomemory", of.no_memory_of, 0),
             hints_ns: keeps("hints", of.hints_ns, 0),
+            bypass_ns: keeps("bypass", of.bypass_ns, 0),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A machine under the kernel half: boots it, lets time pass, and checks invariants.
 
+mod bypasses;
 mod changes;
 mod checks;
 pub(crate) mod hints;
@@ -35,7 +36,8 @@ use sfs_kernel_objects::maps::Map;
 use sfs_kernel_objects::maps::MapInfo;
 use sfs_kernel_rules::watch;
 use starts::{
-    stream, ARRIVALS_STREAM, CHANGES_STREAM, ODDITIES_STREAM, RACES_STREAM, REAL_TIME_STREAM,
+    stream, ARRIVALS_STREAM, BYPASS_STREAM, CHANGES_STREAM, HINTS_STREAM, RACES_STREAM,
+    REAL_TIME_STREAM,
 };
 pub use starts::{Settings, MOST_FINDINGS};
 use std::cmp::Reverse;
@@ -116,7 +118,8 @@ pub(crate) fn live(
         limits: settings.limits.clone(),
         arrivals: stream(seed, ARRIVALS_STREAM),
         changes: stream(seed, CHANGES_STREAM),
-        hints: stream(seed, ODDITIES_STREAM + 1),
+        hints: stream(seed, HINTS_STREAM),
+        bypasses: stream(seed, BYPASS_STREAM),
         arrived: 0,
         changed: 0,
         most_findings: settings.most_findings,
@@ -136,7 +139,8 @@ pub(crate) fn live(
     if let Some(drawn) = drawn.filter(|_| machine.replayer.is_none()) {
         sfs_fibers::install(drawn, races);
     }
-    if settings.watched && machine.replayer.is_none() && !settings.counts_lines {
+    let is_bypassed = with(|s| s.odd.of.bypass_ns > 0);
+    if settings.watched && machine.replayer.is_none() && !settings.counts_lines && !is_bypassed {
         watch::begin();
     }
     machine.pass_time();
@@ -180,7 +184,7 @@ fn boot(workload: &Workload, seed: u64, random: ChaCha8Rng, settings: &Settings)
     let odd = oddities::drawn(workload, seed, settings);
     // Quotas and weights of groups come before promises, and a task without a context has none.
     let makes_promises =
-        workload.real_time.is_none() && workload.groups.most == 0 && odd.of.no_memory_of == 0;
+        workload.real_time.is_none() && workload.groups.most == 0 && odd.of.is_usual();
     let options = Options {
         cpus: workload.cpus as u32,
         policy: workload.policy,
@@ -263,6 +267,7 @@ struct Machine {
     arrivals: ChaCha8Rng,
     changes: ChaCha8Rng,
     hints: ChaCha8Rng,
+    bypasses: ChaCha8Rng,
     /// Functions that have arrived, also those that are left out.
     arrived: u64,
     /// The same for changes of tasks.
@@ -310,6 +315,7 @@ impl Machine {
                 Event::Reader(_) => 11 << 32,
                 Event::Group(_) => 12 << 32,
                 Event::Hint => 14 << 32,
+                Event::Bypass(cpu, on) => 15 << 32 | (cpu as u64) << 1 | u64::from(on),
                 Event::Forked(number) => 13 << 32 | u64::from(number),
             };
             self.digest(at, number);
@@ -356,6 +362,7 @@ impl Machine {
             Event::Forked(number) => self.forked(number),
             Event::Change => self.change(event),
             Event::Hint => self.hint(event),
+            Event::Bypass(cpu, on) => self.bypass(event, cpu, on),
             Event::RealTime => {
                 if let Some(kind) = self.workload.real_time {
                     higher::wakes(kind);
