@@ -225,8 +225,9 @@ static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 		tctx->may_be_held = err ? HELD_ANYWHERE : HELD_NOWHERE;
 }
 
-/* The kick of at_kernel_exit() takes the CPU within this time. */
-#define EXIT_KICK_NS (NSEC_PER_MSEC / 50)
+/* The kick of at_kernel_exit() takes the CPU within this time, even if a hypervisor takes the CPU
+ * away in between. */
+#define EXIT_KICK_NS NSEC_PER_MSEC
 
 /*
  * The task leaves its CPU. If it sleeps, or long after the kick, it is in the kernel, not about to

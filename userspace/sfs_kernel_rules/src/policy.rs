@@ -443,7 +443,7 @@ impl Expected {
         if !is_runnable || l.cpu_time >= l.served_at {
             l.starved_since = 0;
         }
-        let is_at_exit = is_runnable && since(l.now, l.exits_at) <= MS / 50;
+        let is_at_exit = is_runnable && since(l.now, l.exits_at) <= MS;
         if l.may_be_held == AT_EXIT && !is_at_exit {
             l.may_be_held = 0;
         }

@@ -106,7 +106,7 @@ pub(super) fn weights_order_functions(bench: &Bench) -> Result<()> {
         one.set("cpu.weight", weight)?;
         // What one of them has had too much of, it is due again (docs/tenants.md).
         sleep(ms(500));
-        let (of_one, of_other) = burst_in(bench, &one, &other)?;
+        let [of_one, of_other] = burst_in(bench, &above, [&one, &other])?;
         let ratio = of_other / of_one;
         bench.say(format_args!(
             "weights {weight} and 100: mean turnarounds {:.1} and {:.1} ms, ratio {ratio:.2}",
@@ -125,21 +125,24 @@ fn work_in(group: &Cgroup) -> Result<Process> {
     Process::spawn_in(group, |report| report.burn(ms(20)))
 }
 
-/// Returns the mean turnarounds, in seconds, of eight processes for each CPU in each group.
-fn burst_in(bench: &Bench, one: &Cgroup, other: &Cgroup) -> Result<(f64, f64)> {
-    // Forked as a real-time task, so that no child delays the next.
-    let pairs = as_real_time(|| {
-        let pairs = (0..8 * bench.cpus()).map(|_| Ok((work_in(one)?, work_in(other)?)));
-        pairs.collect::<Result<Vec<_>>>()
-    })?;
-    let (mut of_one, mut of_other): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+/// Returns the mean turnarounds, in seconds, of eight processes for each CPU in each of two groups
+/// below `above`. They begin together, frozen until all are there: on many CPUs the first would have
+/// ended before the last is forked.
+fn burst_in(bench: &Bench, above: &Cgroup, groups: [&Cgroup; 2]) -> Result<[f64; 2]> {
+    above.set("cgroup.freeze", "1")?;
+    let pairs = (0..8 * bench.cpus()).map(|_| Ok((work_in(groups[0])?, work_in(groups[1])?)));
+    let pairs = pairs.collect::<Result<Vec<_>>>();
+    let start = now();
+    above.set("cgroup.freeze", "0")?;
+    let (mut of_one, mut of_other): (Vec<_>, Vec<_>) = pairs?.into_iter().unzip();
     wait_for_all(&mut of_one)?;
     wait_for_all(&mut of_other)?;
     let mean = |all: &[Process]| {
-        let sum: Duration = all.iter().map(Process::turnaround).sum();
+        let ends = all.iter().filter_map(|process| process.ended());
+        let sum: Duration = ends.map(|end| end - start).sum();
         sum.as_secs_f64() / all.len() as f64
     };
-    Ok((mean(&of_one), mean(&of_other)))
+    Ok([mean(&of_one), mean(&of_other)])
 }
 
 /// Hogs of a light tenant get into debt with most of their credit unused, and then all wait: only the
