@@ -34,8 +34,11 @@ pub struct Blocks<'a> {
     block: Vec<String>,
     /// The current case, if it passed.
     name: Option<String>,
-    /// The counts so far.
+    /// The counts so far; after [`Blocks::finish`] those of the cases that were seen, if the guest
+    /// has told none.
     pub count: Option<Count>,
+    /// The cases that were seen to their end.
+    seen: Count,
     /// Cases that failed here although they had passed in the guest.
     pub worse: usize,
     /// The names of all cases that failed.
@@ -50,6 +53,7 @@ impl<'a> Blocks<'a> {
             block: Vec::new(),
             name: None,
             count: None,
+            seen: Count::default(),
             worse: 0,
             failed: Vec::new(),
         }
@@ -81,9 +85,15 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// The lines of a case that the guest has not come to the end of.
+    /// The lines of a case that the guest has not come to the end of. Such a case has failed.
     pub fn finish(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.block)
+        let rest = std::mem::take(&mut self.block);
+        let seen = &mut self.seen;
+        self.count.get_or_insert_with(|| {
+            seen.failed += usize::from(rest.iter().any(|line| case(line).is_some()));
+            *seen
+        });
+        rest
     }
 
     /// If the line says that the current case fails: what is to be added to it.
@@ -117,6 +127,12 @@ impl<'a> Blocks<'a> {
     fn flush(&mut self) -> Vec<String> {
         let block = std::mem::take(&mut self.block);
         let first = block.first().map(String::as_str).unwrap_or_default();
+        match case(first) {
+            Some((_, false)) => self.seen.failed += 1,
+            Some(_) if first.contains(" # SKIP ") => self.seen.skipped += 1,
+            Some(_) => self.seen.passed += 1,
+            None => {}
+        }
         self.failed
             .extend(first.strip_prefix("not ").and_then(passed).map(Into::into));
         block
@@ -239,5 +255,26 @@ mod tests {
         let (printed, blocks) = pass(&allowed, &lines);
         assert_eq!(printed, lines);
         assert_eq!((blocks.worse, blocks.failed.len()), (0, 1));
+    }
+
+    #[test]
+    fn cases_of_a_guest_that_is_gone_are_counted() {
+        let lines = [
+            "ok 1 - a # about",
+            "#   1 s",
+            "ok 2 - b # SKIP not here",
+            "#   1 s",
+            "not ok 3 - c # about",
+            "#   1 s",
+            "ok 4 - d # about",
+        ];
+        let allowed = Allowed::default();
+        let (_, mut blocks) = pass(&allowed, &lines);
+        assert_eq!(blocks.count, None);
+        assert_eq!(blocks.finish(), [lines[6]]);
+        assert_eq!(blocks.count, Count::parse("1 passed, 2 failed, 1 skipped"));
+        let (_, mut none) = pass(&allowed, &[]);
+        none.finish();
+        assert_eq!(none.count, Some(Count::default()));
     }
 }

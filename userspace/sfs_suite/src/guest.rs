@@ -50,7 +50,7 @@ pub struct Task {
 pub struct Ended {
     /// Its exit status; 1 as well if a case fails because of what was wasted in it.
     pub status: i32,
-    /// The cases, if it came to the end of them.
+    /// The cases, as far as it came.
     pub count: Option<Count>,
     /// The names of those that failed.
     pub failed: Vec<String>,
