@@ -183,7 +183,6 @@ static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 	if (!tctx || !throttled_by(tctx->limit))
 		return 0;
 	tctx->may_be_held = HELD_AT_EXIT;
-	tctx->exits_at = clock_now();
 	bpf_preempt_disable();
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 	bpf_preempt_enable();
@@ -223,22 +222,6 @@ static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 	tctx->has_kernel_exit = true;
 	if (err != -EBUSY)
 		tctx->may_be_held = err ? HELD_ANYWHERE : HELD_NOWHERE;
-}
-
-/* The kick of at_kernel_exit() takes the CPU within this time, even if a hypervisor takes the CPU
- * away in between. */
-#define EXIT_KICK_NS NSEC_PER_MSEC
-
-/*
- * The task leaves its CPU. If it sleeps, or long after the kick, it is in the kernel, not about to
- * leave it: in bypass mode (while the machine is suspended) the kernel lets tasks run that have no
- * quota, and a kick stops none of them.
- */
-static void note_exit_is_over(struct task_ctx *tctx, bool runnable, u64 now)
-{
-	if (tctx->may_be_held == HELD_AT_EXIT &&
-	    (!runnable || time_delta(now, tctx->exits_at) > EXIT_KICK_NS))
-		tctx->may_be_held = HELD_NOWHERE;
 }
 
 /* @p is gone. */

@@ -46,8 +46,6 @@ pub const UNIT_CGROUP: i64 = 1;
 pub const WEIGHT: i64 = 1 << 20;
 /// A kernel thread.
 const KERNEL_THREAD: i64 = 0x20_0000;
-/// HELD_AT_EXIT.
-const AT_EXIT: i64 = 1;
 /// A turn in FAIR; also the CPU time of a first turn there.
 pub const FAIR_TURN: i64 = 20 * MS;
 /// The rank of a CPU that runs no ranked work.
@@ -442,10 +440,6 @@ impl Expected {
         l.stopped_on = if is_runnable { l.cpu } else { -1 };
         if !is_runnable || l.cpu_time >= l.served_at {
             l.starved_since = 0;
-        }
-        let is_at_exit = is_runnable && since(l.now, l.exits_at) <= MS;
-        if l.may_be_held == AT_EXIT && !is_at_exit {
-            l.may_be_held = 0;
         }
         if is_runnable {
             return;
