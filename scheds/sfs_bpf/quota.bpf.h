@@ -182,7 +182,7 @@ static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 
 	if (!tctx || !throttled_by(tctx->limit))
 		return 0;
-	tctx->may_be_held = HELD_AT_EXIT;
+	tctx->may_be_held = true;
 	bpf_preempt_disable();
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
 	bpf_preempt_enable();
@@ -221,7 +221,7 @@ static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 
 	tctx->has_kernel_exit = true;
 	if (err != -EBUSY)
-		tctx->may_be_held = err ? HELD_ANYWHERE : HELD_NOWHERE;
+		tctx->may_be_held = err;
 }
 
 /* @p is gone. */

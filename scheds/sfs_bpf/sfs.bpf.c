@@ -518,8 +518,7 @@ void BPF_STRUCT_OPS(sfs_enqueue, struct task_struct *p, u64 enq_flags)
 		wait_in_queue(p, tctx, inv, turn, interrupted, enq_flags, now);
 	if (!parked) {
 		keep_counts(tctx);
-		tctx->may_be_held =
-			HELD_NOWHERE; /* it may be anywhere in the kernel when it stops next */
+		tctx->may_be_held = false; /* it may be anywhere in the kernel when it stops next */
 		look_again_for_last(p, enq_flags);
 	}
 	tctx->chose_idle_cpu = false;
@@ -571,7 +570,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	if (first_waiting(cctx) || (cctx->short_turn_is_local && take_short_turn()))
 		return; /* without a slice @prev is queued and the first picked */
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
-	tctx->may_be_held = HELD_NOWHERE;
+	tctx->may_be_held = false;
 	cctx->dispatch_called = false;
 	cctx->is_short_turn = is_short_turn(tctx);
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
@@ -660,7 +659,7 @@ static void plan_release(struct task_struct *p, struct task_ctx *tctx, struct re
 	tctx->turn = next_turn(p, tctx, inv);
 	if (is_short_turn(tctx))
 		tctx->turn = TURN_FAIR; /* it has waited already */
-	tctx->may_be_held = HELD_NOWHERE;
+	tctx->may_be_held = false;
 	tctx->queued_at = now;
 	tctx->waits_since = now;
 	note_starving(p, tctx, now);
@@ -797,8 +796,7 @@ static void relieve_queues(s32 cpu, u64 now)
 /*
  * A CPU is about to idle, because no work for it is counted. It asks the kernel first, at most once
  * in a while: a wrong count must not let CPUs idle while work waits. No such count is known. Each
- * question costs a search for six queues, as much as the rest of a hand-over to a task that sleeps,
- * and there is one whenever a CPU idles. A task that all CPUs overlook is found by the guard, which
+ * question costs a search for six queues, some 1,500 instructions, whenever a CPU idles. A task that all CPUs overlook is found by the guard, which
  * asks the kernel too (kick_idle_cpus()).
  */
 __global_func int take_uncounted(struct cpu_ctx *cctx __arg_nonnull)
@@ -971,9 +969,6 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	tctx->charged_ns = p->se.sum_exec_runtime;
 	if (out_of_quota(p, tctx))
 		hold_back(p, tctx);
-	else
-		tctx->may_be_held =
-			false; /* in bypass mode the kernel runs tasks that wait for quota */
 }
 
 /* Return true if @p, which runs on @cpu, must give it up before its slice ends. No idle CPU

@@ -237,13 +237,6 @@ struct {
 	__type(value, struct sandbox);
 } sandboxes SEC(".maps");
 
-/* Why a task may wait for quota where it stops next. */
-enum held {
-	HELD_NOWHERE,  /* it may hold something of the kernel's */
-	HELD_AT_EXIT,  /* it is about to return to user mode */
-	HELD_ANYWHERE, /* nothing can tell when it returns (hold_back()) */
-};
-
 /* The queue or rule that a task waits or runs under. */
 enum turn {
 	TURN_FAIR,
@@ -363,7 +356,7 @@ struct task_ctx {
 	bool outranked;         /* its CPU goes to other ranked work */
 	bool yielded;
 	bool has_kernel_exit; /* in kernel_exits */
-	u8 may_be_held;       /* enum held */
+	bool may_be_held;     /* it holds no kernel resources, or this is unknown */
 };
 
 /* Return the id of the tenant that counts the task, and whose tokens it uses; 0: none. */

@@ -3,9 +3,9 @@
 //! Callbacks that tell of a task are called all the same, those that decide are not.
 
 use crate::change::change;
-use crate::helpers::first_for;
+use crate::helpers;
 use crate::race;
-use crate::sched::{dispatch_enqueue, resched, GLOBAL, LOCAL, SLICE_BYPASS};
+use crate::sched::{dispatch_enqueue, resched, GLOBAL, SLICE_BYPASS};
 use crate::state::{with, CpuId, Place, State, TaskId};
 
 /// do_enqueue_task(): returns false if the task's CPU is not bypassed.
@@ -22,16 +22,7 @@ pub fn enqueues(s: &mut State, task: TaskId, flags: u64) -> bool {
 
 /// consume_global_dsq(): returns true if a CPU has got a task.
 pub fn consume(cpu: CpuId) -> bool {
-    while let Some(task) = with(|s| {
-        let is_there = s.queues.contains_key(&GLOBAL);
-        is_there.then(|| first_for(s, cpu, GLOBAL))?
-    }) {
-        if let Some(_migrating) = race::migrate(cpu, task) {
-            with(|s| dispatch_enqueue(s, task, LOCAL, 0));
-            return true;
-        }
-    }
-    false
+    with(|s| s.queues.contains_key(&GLOBAL)) && helpers::consume(cpu, GLOBAL)
 }
 
 /// scx_bypass() for a CPU: its runnable tasks leave their queues and come back.

@@ -273,20 +273,24 @@ extern "C" fn scx_bpf_dsq_move_to_local___v1(queue: u64) -> bool {
         flush_dispatch_buf(s, s.here);
         s.here
     });
-    loop {
-        let Some(task) = with(|s| first_for(s, here, queue)) else {
-            return false;
-        };
+    consume(here, queue)
+}
+
+/// consume_dispatch_q(): gives a CPU the first task of a queue that it may run. Returns whether there
+/// is one.
+pub fn consume(cpu: CpuId, queue: u64) -> bool {
+    while let Some(task) = with(|s| first_for(s, cpu, queue)) {
         // consume_remote_task() starts again if the task has gone elsewhere.
-        if let Some(_migrating) = race::migrate(here, task) {
+        if let Some(_migrating) = race::migrate(cpu, task) {
             with(|s| dispatch_enqueue(s, task, LOCAL, 0));
             return true;
         }
     }
+    false
 }
 
 /// Takes the first task that may run on a CPU out of a queue.
-pub fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
+fn first_for(s: &mut State, cpu: CpuId, queue: u64) -> Option<TaskId> {
     let Some(dsq) = s.queues.get(&queue) else {
         s.finding(format!("there is no queue {queue:#x} to take from"));
         return None;

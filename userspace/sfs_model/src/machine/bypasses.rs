@@ -6,7 +6,6 @@ use sfs_kernel_model::race;
 use sfs_kernel_model::sched::GLOBAL;
 use sfs_kernel_model::state::{with, CpuId, Event};
 use sfs_kernel_model::workload::{between, exponential};
-use sfs_kernel_objects::dsq::Dsq;
 
 /// From one CPU to the next, ns.
 const MOST_BETWEEN_CPUS_NS: u64 = 2_000;
@@ -22,7 +21,7 @@ impl Machine {
         }
         let delay = exponential(&mut self.bypasses, mean);
         with(|s| {
-            s.queues.entry(GLOBAL).or_insert_with(Dsq::default);
+            s.queues.entry(GLOBAL).or_default();
             s.after(delay, Event::Bypass(0, true));
         });
     }

@@ -10,6 +10,7 @@ use sfs_kernel_model::ffi::{self, Counts};
 use sfs_kernel_model::groups;
 use sfs_kernel_model::higher;
 use sfs_kernel_model::promises;
+use sfs_kernel_model::sched::GLOBAL;
 use sfs_kernel_model::state::{with, Cpu, Place, State, TaskId};
 use sfs_kernel_rules::waiting;
 use std::collections::BTreeMap;
@@ -104,7 +105,7 @@ fn check_queue(s: &mut State, task: TaskId) {
                 "task {task} waits for quota inside the kernel, in a section without migration"
             ));
         }
-    } else if queue >> 63 == 0 && queue >> 32 != 0 && !s.may_run(task, cpu) {
+    } else if queue != GLOBAL && queue >> 32 != 0 && !s.may_run(task, cpu) {
         s.finding(format!(
             "task {task} waits in queue {queue:#x} of CPU {cpu}, where it may not run"
         ));
