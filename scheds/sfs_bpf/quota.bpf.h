@@ -182,6 +182,7 @@ static int at_kernel_exit(struct bpf_map *map, void *key, void *value)
 
 	if (!tctx || !throttled_by(tctx->limit))
 		return 0;
+	tctx->exits_at = clock_now();
 	tctx->may_be_held = true;
 	bpf_preempt_disable();
 	scx_bpf_kick_cpu(scx_bpf_task_cpu(p), SCX_KICK_PREEMPT);
@@ -220,8 +221,25 @@ static void hold_back(struct task_struct *p, struct task_ctx *tctx)
 	int err = watch_kernel_exit(p);
 
 	tctx->has_kernel_exit = true;
-	if (err != -EBUSY)
-		tctx->may_be_held = err;
+	if (err == -EBUSY)
+		return;
+	tctx->may_be_held = err;
+	tctx->exits_at = 0;
+}
+
+/* The kick of at_kernel_exit() takes the CPU within this time, even if a hypervisor takes the CPU
+ * away in between. */
+#define EXIT_KICK_NS NSEC_PER_MSEC
+
+/*
+ * @p leaves its CPU. If it is going to sleep, or the kick is long past, it is in the kernel, not
+ * about to leave it: in bypass mode (while the machine is suspended) the kernel lets tasks run that
+ * have no quota, and a kick stops none of them.
+ */
+static void note_exit_is_over(const struct task_struct *p, struct task_ctx *tctx, u64 now)
+{
+	if (tctx->exits_at && (p->__state || time_delta(now, tctx->exits_at) > EXIT_KICK_NS))
+		tctx->may_be_held = false;
 }
 
 /* @p is gone. */

@@ -1073,6 +1073,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 		cctx->is_short_turn = false;
 	tctx->stopped_on = runnable ? cpu : -1;
 	note_served(p, tctx, runnable);
+	note_exit_is_over(p, tctx, now);
 	if (runnable)
 		return;
 	end_activity(tctx);

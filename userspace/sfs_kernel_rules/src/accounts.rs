@@ -8,6 +8,7 @@ use crate::stats::counter;
 use crate::watch::{Call, Callback};
 use crate::{functions, kinds, lengths, shares, ticks, turns};
 use sfs_kernel_model::state::with;
+use sfs_kernel_model::tasks::DEAD;
 
 /// The words of the share of the task's tenant.
 const TENANT_SHARE: [&str; 11] = [
@@ -293,25 +294,25 @@ fn quiescent(call: &Call, e: &mut Expected) -> Left {
     left.and(&TENANT_SHARE)
 }
 
-fn stopping(call: &Call, e: &mut Expected) -> Left {
-    let is_dead = call.task.is_some_and(|task| {
+/// The task's state, as the kernel has it: 0 if it is runnable.
+fn state_of(call: &Call) -> u32 {
+    call.task.map_or(0, |task| {
         // SAFETY: the task's memory lives as long as the machine.
-        with(|s| unsafe { *s.tasks[task].fields.state }) == 0x80
-    });
+        with(|s| unsafe { *s.tasks[task].fields.state })
+    })
+}
+
+fn stopping(call: &Call, e: &mut Expected) -> Left {
     e.stop(
         call.was.number != 0,
-        is_dead,
+        state_of(call),
         call.was.answers.functions_wait != 0,
     );
     Left(vec!["l_used", "stats"]).and(&SHARE_OF_JUDGED)
 }
 
 fn exit_task(call: &Call, e: &mut Expected) -> Left {
-    let is_dead = call.task.is_some_and(|task| {
-        // SAFETY: the task's memory lives as long as the machine.
-        with(|s| unsafe { *s.tasks[task].fields.state }) == 0x80
-    });
-    if (call.was.number != 0 || is_dead) && e.l.has_inv != 0 {
+    if (call.was.number != 0 || state_of(call) == DEAD) && e.l.has_inv != 0 {
         e.leave_for_good();
     }
     Left(vec![])
@@ -414,7 +415,7 @@ fn running(call: &Call, e: &mut Expected) -> Left {
         }
     }
     ticks::gives_way(call, e);
-    Left(vec!["fair_now", "may_be_held", "has_exit"])
+    Left(vec!["fair_now", "may_be_held", "exits_at", "has_exit"])
 }
 
 /// A turn begins on the CPU: whether FILTER waits for its end, and what it is then.

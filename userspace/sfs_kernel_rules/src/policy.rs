@@ -6,6 +6,7 @@ use crate::shares;
 use crate::stats::{counter, Stats};
 use crate::{ends, lengths};
 use sfs_kernel_model::loader_ffi::Completion;
+use sfs_kernel_model::tasks::DEAD;
 
 pub const MS: i64 = 1_000_000;
 /// SCX_ENQ_WAKEUP.
@@ -424,7 +425,7 @@ impl Expected {
     }
 
     /// The task leaves its CPU.
-    pub fn stop(&mut self, is_runnable: bool, is_dead: bool, functions_wait: bool) {
+    pub fn stop(&mut self, is_runnable: bool, state: u32, functions_wait: bool) {
         let l = &mut self.l;
         (l.c_fair, l.c_runs) = (0, 0);
         if l.turn == RANKED {
@@ -441,6 +442,9 @@ impl Expected {
         if !is_runnable || l.cpu_time >= l.served_at {
             l.starved_since = 0;
         }
+        if l.exits_at != 0 && (state != 0 || since(l.now, l.exits_at) > MS) {
+            l.may_be_held = 0;
+        }
         if is_runnable {
             return;
         }
@@ -448,7 +452,7 @@ impl Expected {
         if l.has_inv == 0 {
             return;
         }
-        match is_dead {
+        match state == DEAD {
             true => self.leave_for_good(),
             false => self.note_sleep(),
         }

@@ -125,7 +125,8 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         l.shares_weight = call.is.shares_weight;
     }
     (l.has_limit, l.l_quota) = (call.is.has_limit, call.is.l_quota);
-    (l.l_used, l.may_be_held, l.limit) = (call.is.l_used, call.is.may_be_held, call.is.limit);
+    (l.l_used, l.limit) = (call.is.l_used, call.is.limit);
+    (l.may_be_held, l.exits_at) = (call.is.may_be_held, call.is.exits_at);
     let is_parked = l.may_be_held != 0 && call.answers.out_of_quota != 0;
     if is_over(call, l) || is_parked {
         l.granted = 0;

@@ -120,6 +120,7 @@ fn longest_write_beside(group: &Cgroup) -> Result<Duration> {
 
 pub(super) fn quota_holds_nobody_inside_the_kernel(bench: &Bench) -> Result<()> {
     enable_cpu_controller()?;
+    load_with_quotas(bench, ALL_FAIR)?.finish()?; // or the case is skipped
     let group = Cgroup::new("limited")?;
     group.set("cpu.max", "5000 100000")?;
     let base = longest_write_beside(&group)?;

@@ -80,7 +80,7 @@ MODEL_BEGIN
 	W(fresh, t->fresh) W(forked, t->forked) W(found_at_load, t->found_at_load) \
 	W(has_left, t->has_left) W(chose_idle, t->chose_idle_cpu) W(handed_over, t->handed_over) \
 	W(slept, t->slept) W(has_key, t->has_key) W(outranked, t->outranked) W(yielded, t->yielded) \
-	W(may_be_held, t->may_be_held) W(has_exit, t->has_kernel_exit) \
+	W(may_be_held, t->may_be_held) W(exits_at, t->exits_at) W(has_exit, t->has_kernel_exit) \
 	W(i_arrived, inv->arrived_at) W(i_credit, inv->credit_ns) W(i_used, inv->used_ns) \
 	W(i_ended, inv->ended_ns) W(i_function, inv->function) W(i_service, inv->service_ns) \
 	W(i_born, inv->born) W(i_slept_at, inv->slept_at) W(i_slept, inv->slept_ns) \

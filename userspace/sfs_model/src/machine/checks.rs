@@ -86,6 +86,8 @@ impl Machine {
 /// A task that is held back on its way to user mode loses its CPU by a kick, ns. It may begin a
 /// section meanwhile, which the kernel would not let it.
 const KICK_NS: u64 = 25_000;
+/// Where kicks may stop nobody, as long as the kernel half waits for one (EXIT_KICK_NS), ns.
+const LATE_KICK_NS: u64 = 1_000_000;
 
 /// A task in the queue of one CPU may run there, or no CPU would look at it. One that waits for
 /// quota is not inside the kernel, where others may wait for it.
@@ -97,10 +99,13 @@ fn check_queue(s: &mut State, task: TaskId) {
     let cpu = (queue & 0xffff) as usize;
     if groups::is_parked(place) {
         let life = &s.tasks[task].life;
-        let lost_cpu_at = life.returned_at + KICK_NS + PAUSES * longest_ns();
-        // Without memory to see it return to user mode, a task is held back wherever it stops; so is
-        // one that a bypass has let run on (docs/model.md, not mended).
-        if life.stays && life.stays_since > lost_cpu_at && s.odd.of.is_usual() {
+        let kick = match s.odd.of.bypass_ns {
+            0 => KICK_NS,
+            _ => LATE_KICK_NS,
+        };
+        let lost_cpu_at = life.returned_at + kick + PAUSES * longest_ns();
+        // Without memory to see it return to user mode, a task is held back wherever it stops.
+        if life.stays && life.stays_since > lost_cpu_at && s.odd.of.no_memory_of == 0 {
             s.finding(format!(
                 "task {task} waits for quota inside the kernel, in a section without migration"
             ));
