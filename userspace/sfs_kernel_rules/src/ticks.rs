@@ -80,6 +80,17 @@ pub fn debts_are_known(l: &Look) -> bool {
     l.debt_at != 0 && since(l.now, l.debt_at) < 100 * MS
 }
 
+/// FAIR work is due. The tick's own charge may pay the debt that its head's tenant had, and so
+/// decide; then what the tick did stands.
+fn fair_becomes_due(call: &Call) -> bool {
+    let [before, after] = [&call.was.answers, &call.answers].map(|a| a.due_queue != 0);
+    if before == after {
+        before
+    } else {
+        call.is.granted == 0
+    }
+}
+
 /// The turn ends at this tick.
 fn is_over(call: &Call, l: &mut Look) -> bool {
     let is_short = matches!(l.turn, SYSTEM | PROMPT);
@@ -101,9 +112,9 @@ fn is_over(call: &Call, l: &mut Look) -> bool {
             !has_credit(l)
                 || l.mode != 0
                 || (loader_is_late(l) && filter_waits(l))
-                || call.was.answers.due_queue != 0
+                || fair_becomes_due(call)
         }
-        RANKED => !is_ranked(l) || call.was.answers.due_queue != 0,
+        RANKED => !is_ranked(l) || fair_becomes_due(call),
         FAIR => l.c_turn_due == 0 && (filter_waits(l) || ranked_head_waits(l)),
         _ => false,
     }
