@@ -22,6 +22,9 @@ pub struct Oddities {
     pub hints_ns: u64,
     /// Mean time between two bypasses, ns; 0: there are none.
     pub bypass_ns: u64,
+    /// The kernel is Linux 6.19 or later: what leaves a CPU inside a section without migration is
+    /// told so first.
+    pub confines_first: bool,
 }
 
 impl Default for Oddities {
@@ -31,6 +34,7 @@ impl Default for Oddities {
             no_memory_of: 0,
             hints_ns: 0,
             bypass_ns: 0,
+            confines_first: false,
         }
     }
 }
@@ -52,6 +56,15 @@ impl Oddities {
             },
             hints_ns: if between(random, 0, 3) == 0 { hints } else { 0 },
             bypass_ns: 0,
+            confines_first: false,
+        }
+    }
+
+    /// The same on an older or a newer kernel, by random numbers of its own.
+    pub fn with_a_kernel(self, random: &mut ChaCha8Rng) -> Self {
+        Self {
+            confines_first: between(random, 0, 1) == 1,
+            ..self
         }
     }
 

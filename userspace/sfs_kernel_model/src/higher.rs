@@ -13,6 +13,7 @@ use crate::state::{with, CpuId, Event, Place, State, TaskId, FIRST_PID};
 use crate::tasks::{new_fields, push_task};
 use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour};
+use sfs_kernel_draws::real_time::RealTime;
 
 /// What a CPU knows of higher classes.
 #[derive(Debug, Default)]
@@ -31,17 +32,6 @@ pub struct Higher {
     stuck: Vec<TaskId>,
     /// The task of a higher class that is bound to this CPU.
     pub own: Option<TaskId>,
-}
-
-/// How real-time tasks behave on a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RealTime {
-    /// Mean time between two wake-ups on one CPU, ns.
-    pub gap_ns: u64,
-    /// Mean CPU time, ns.
-    pub runs_ns: u64,
-    /// They may wake up on CPUs below this number.
-    pub cpus: u64,
 }
 
 /// Adds a task of a higher class for each CPU. It is initialized like all tasks, but not enabled.

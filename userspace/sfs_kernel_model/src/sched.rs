@@ -291,6 +291,10 @@ pub fn yield_now(cpu: CpuId, task: TaskId) {
 /// __schedule(): a CPU gets its next task. It forgets requests to look for another one which
 /// come meanwhile (clear_tsk_need_resched()).
 pub fn schedule(cpu: CpuId) {
+    if let Some(task) = with(|s| s.cpus[cpu].current) {
+        with(|s| set_state(s, task));
+        stay::switches_out(cpu, task);
+    }
     let queue = race::run_queue(cpu);
     with(|s| s.cpus[cpu].resched = false);
     if with(|s| higher::keeps(s, cpu)) {
@@ -349,19 +353,24 @@ fn switch(cpu: CpuId) -> Option<TaskId> {
     previous.filter(|_| stays.is_none())
 }
 
+/// A task that goes to sleep, or ends, says so before its CPU looks for another one.
+fn set_state(s: &mut State, task: TaskId) {
+    if !s.tasks[task].stops {
+        return;
+    }
+    // A task that is killed just now exits first, on its way to user mode.
+    let exits = !s.groups.are_there() || s.groups.members[task].exits;
+    let state = if s.tasks[task].behaviour.ends() && exits {
+        DEAD
+    } else {
+        SLEEPS
+    };
+    // SAFETY: the task's memory lives as long as the machine.
+    unsafe { *s.tasks[task].fields.state = state };
+}
+
 /// dequeue_task_scx(): the current task goes to sleep, or ends.
 fn dequeue(cpu: CpuId, task: TaskId) {
-    with(|s| {
-        // A task that is killed just now exits first, on its way to user mode.
-        let exits = !s.groups.are_there() || s.groups.members[task].exits;
-        let state = if s.tasks[task].behaviour.ends() && exits {
-            DEAD
-        } else {
-            SLEEPS
-        };
-        // SAFETY: the task's memory lives as long as the machine.
-        unsafe { *s.tasks[task].fields.state = state };
-    });
     // SAFETY: the task is one of the machine's.
     call(cpu, task, |p| unsafe { ffi::sfs_stopping(p, false) });
     // SAFETY: the same.

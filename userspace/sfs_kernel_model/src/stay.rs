@@ -4,6 +4,7 @@ use crate::change::change;
 use crate::ffi;
 use crate::life::Act;
 use crate::state::{with, CpuId, State, TaskId};
+use crate::task_work::KICK_NS;
 use crate::workload::{between, exponential};
 use std::collections::VecDeque;
 
@@ -73,15 +74,38 @@ pub fn enable(cpu: CpuId, task: TaskId) {
     unsafe { *ffi::model_migration_disabled(pointer) -= 1 };
 }
 
-/// migrate_disable_switch(): a task in such a section has left its CPU. Up to Linux 6.18 this
-/// comes behind put_prev_task(), so the task is queued twice.
+/// migrate_disable_switch(), from Linux 6.19 on: a task in such a section is about to give up its
+/// CPU. It stops and goes on first. So does one on its way to user mode, since the program that has
+/// kicked it there runs in such a section.
+pub fn switches_out(cpu: CpuId, task: TaskId) {
+    if with(|s| is_leaving(s, task)) {
+        change(cpu, task, |_| ());
+    } else if with(|s| s.odd.of.confines_first) {
+        confine(cpu, task);
+    }
+}
+
+/// The program that has kicked a task on its way to user mode is still in progress. (Not modelled
+/// for Linux 6.18, where it changes nothing.)
+pub fn is_leaving(s: &State, task: TaskId) -> bool {
+    let at = s.tasks[task].life.returned_at;
+    s.odd.of.confines_first && at > 0 && s.now - at < KICK_NS
+}
+
+/// The same up to Linux 6.18: it comes behind put_prev_task(), so the task is queued twice.
 pub fn switched_out(cpu: CpuId, task: TaskId) {
+    if with(|s| !s.odd.of.confines_first && s.cpus[cpu].current != Some(task)) {
+        confine(cpu, task);
+    }
+}
+
+/// From now on a task in such a section has one CPU.
+fn confine(cpu: CpuId, task: TaskId) {
     let pointer = with(|s| {
         let t = &s.tasks[task];
-        let is_off = s.cpus[cpu].current != Some(task);
         // SAFETY: the task is one of the machine's.
         let is_new = || unsafe { !ffi::model_is_confined(t.fields.task) };
-        (t.life.stays && is_off && is_new()).then_some(t.fields.task)
+        (t.life.stays && is_new()).then_some(t.fields.task)
     });
     if let Some(pointer) = pointer {
         // SAFETY: the same.

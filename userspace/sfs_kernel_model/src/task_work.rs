@@ -5,13 +5,14 @@ use crate::group_events::GroupEvent;
 use crate::group_ffi::WorkCallback;
 use crate::sched::update_curr;
 use crate::state::{with, Event, Place, State, TaskId};
+use crate::stay;
 use crate::workload::{between, exponential};
 use std::ffi::c_void;
 
 /// PF_EXITING.
 const PF_EXITING: u32 = 4;
 /// The callback at the return to user mode takes a CPU away by a kick, which takes so long, ns.
-const KICK_NS: u64 = 25_000;
+pub const KICK_NS: u64 = 25_000;
 
 /// `struct bpf_task_work` on its way.
 #[derive(Debug, Clone, Copy)]
@@ -38,8 +39,9 @@ unsafe extern "C" fn bpf_task_work_schedule_resume_impl(
     with(|s| {
         // SAFETY: the task's memory lives as long as the machine.
         let from_ns = unsafe { *s.tasks[task].fields.cpu_time_ns };
+        let is_leaving = stay::is_leaving(s, task);
         let member = &mut s.groups.members[task];
-        if member.work.is_some() {
+        if member.work.is_some() || is_leaving {
             return EBUSY;
         }
         if member.exits {

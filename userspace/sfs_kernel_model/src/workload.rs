@@ -1,10 +1,10 @@
 //! What runs on the machine: daemons, hogs, yielders, and functions that come and go.
 
-use crate::higher::RealTime;
 use crate::social::{self, Social};
 use rand_chacha::ChaCha8Rng;
 use sfs_kernel_draws::group_load::GroupLoad;
 pub use sfs_kernel_draws::numbers::{between, exponential};
+use sfs_kernel_draws::real_time::RealTime;
 use sfs_kernel_draws::topology::{self, Place};
 
 /// ns in a microsecond.
@@ -210,7 +210,7 @@ impl Workload {
             },
             topology: topology::draw(random, cpus),
             boundaries: boundaries(random),
-            real_time: (between(random, 0, 2) == 0).then(|| real_time(random, cpus as u64)),
+            real_time: (between(random, 0, 2) == 0).then(|| RealTime::draw(random, cpus as u64)),
             groups: GroupLoad::draw(random),
         };
         if workload.groups.unit_is_cgroup {
@@ -255,20 +255,6 @@ fn boundaries(random: &mut ChaCha8Rng) -> Boundaries {
         unit: if between(random, 0, 3) == 0 { 2 } else { 0 },
         idle_ns: between(random, 1, 30) * MS,
         port: [0, 8080][between(random, 0, 1) as usize],
-    }
-}
-
-/// They use at most about two thirds of the CPUs that they may have.
-fn real_time(random: &mut ChaCha8Rng, cpus: u64) -> RealTime {
-    let runs_ns = [50 * US, 500 * US, 10 * MS, 80 * MS][between(random, 0, 3) as usize];
-    RealTime {
-        gap_ns: runs_ns * between(random, 15, 300) / 10,
-        runs_ns,
-        cpus: if between(random, 0, 1) == 0 {
-            cpus
-        } else {
-            cpus.div_ceil(4)
-        },
     }
 }
 

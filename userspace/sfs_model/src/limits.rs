@@ -14,10 +14,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Kinds of events that a machine can do without.
-pub const CLASSES: [&str; 19] = [
+pub const CLASSES: [&str; 20] = [
     "races", "changes", "groups", "pinned", "bursts", "realtime", "sections", "families",
     "topology", "loader", "stall", "death", "readers", "learned", "shards", "nomemory", "hints",
-    "drift", "bypass",
+    "drift", "bypass", "newer",
 ];
 
 /// A selection; by default everything.
@@ -80,6 +80,7 @@ impl Limits {
             no_memory_of: keeps("nomemory", of.no_memory_of, 0),
             hints_ns: keeps("hints", of.hints_ns, 0),
             bypass_ns: keeps("bypass", of.bypass_ns, 0),
+            confines_first: of.confines_first && !self.lacks("newer"),
         }
     }
 

@@ -2,7 +2,7 @@
 //! memory, a dump.
 
 use super::hints;
-use super::starts::{stream, Settings, BYPASS_STREAM, ODDITIES_STREAM};
+use super::starts::{stream, Settings, BYPASS_STREAM, KERNEL_STREAM, ODDITIES_STREAM};
 use super::Machine;
 use crate::loader;
 use sfs_kernel_model::ffi;
@@ -34,7 +34,8 @@ pub(super) fn drawn(workload: &Workload, seed: u64, settings: &Settings) -> Odd 
         Some(given) => given,
         None if workload.groups.is_steady => Oddities::default(),
         None => Oddities::draw(&mut random, workload.cpus)
-            .with_bypasses(&mut stream(seed, BYPASS_STREAM)),
+            .with_bypasses(&mut stream(seed, BYPASS_STREAM))
+            .with_a_kernel(&mut stream(seed, KERNEL_STREAM)),
     };
     Odd::new(settings.limits.apply_to_oddities(drawn), random)
 }

@@ -19,7 +19,7 @@ use sfs_kernel_model::timeline::Entry;
 use sfs_kernel_model::workload::{between, Behaviour};
 
 /// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of
-/// pauses (two streams), of oddities, of hints, of bypasses, of each resident.
+/// pauses (two streams), of oddities, of hints, of bypasses, of the kernel, of each resident.
 pub(super) const ARRIVALS_STREAM: u64 = 1;
 pub(super) const CHANGES_STREAM: u64 = 2;
 pub(super) const LOADER_STREAM: u64 = 3;
@@ -28,6 +28,7 @@ pub(super) const RACES_STREAM: u64 = 6;
 pub(super) const ODDITIES_STREAM: u64 = 8;
 pub(super) const HINTS_STREAM: u64 = 9;
 pub(super) const BYPASS_STREAM: u64 = 10;
+pub(super) const KERNEL_STREAM: u64 = 11;
 pub(super) const RESIDENT_STREAMS: u64 = 1_000;
 
 /// More findings than these end a run, unless somebody wants more.
