@@ -79,9 +79,9 @@ fn hint_takes_effect_before_the_next_dispatch(bench: &Bench) -> Result<()> {
     hint(bench, target.pid(), &[])?;
     let stats = scheduler.wait_for("the hint", |stats| stats.begun_by_hint == 1)?;
     ensure!(stats.arrivals == before.1.arrivals + 2, "{stats:?}"); // one is the sender
-    scheduler.wait_for("its demotion", |stats| {
-        stats.demotions == before.1.demotions + 1
-    })?;
+                                                                   // The sender has ended. It may have been demoted all the same.
+    let demotions = stats.demotions;
+    scheduler.wait_for("its demotion", |stats| stats.demotions > demotions)?;
     let got = target.cpu() - before.0;
     bench.say(format_args!("it got {got:?} until it was demoted again"));
     ensure!(got >= slice * 9 / 10, "it got {got:?}, not S");
