@@ -129,13 +129,11 @@ pub fn check(call: &Call) {
         ticks::short_waits(call.cpu),
     );
     same("ranked head", a.ranked_head, ticks::ranked_head_waits(l));
-    if !ticks::debts_are_known(l) {
-        same(
-            "due FAIR work",
-            i64::from(a.due_queue != 0),
-            ticks::fair_is_due(l),
-        );
-    }
+    same(
+        "due FAIR work",
+        i64::from(a.due_queue != 0),
+        ticks::fair_is_due(l),
+    );
     let taken = with(|s| higher::has(s, call.cpu));
     // In the middle of a switch the last task is still the current one.
     if with(|s| s.cpus[call.cpu].switches_from.is_none()) {

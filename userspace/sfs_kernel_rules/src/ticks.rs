@@ -2,7 +2,7 @@
 
 use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
 use crate::lengths::{debt, due_interval};
-use crate::look::Look;
+use crate::look::{look, Look};
 use crate::policy::*;
 use crate::queues::{self, first_for, head, own};
 use crate::ranks;
@@ -12,6 +12,8 @@ use sfs_kernel_model::state::{with, CpuId};
 
 /// SCX_KICK_PREEMPT.
 const PREEMPT: u64 = 2;
+/// A head whose tenant is in debt does not count for so long (SHARE_PATIENCE_NS).
+const PATIENCE: i64 = 1_000 * MS;
 
 /// A short turn waits that the CPU may give: it is the first of its queue.
 pub fn short_waits(cpu: CpuId) -> bool {
@@ -66,8 +68,20 @@ pub fn fair_is_due(l: &Look) -> bool {
         return false;
     }
     let interval = due_interval(l, waiting);
-    let longest = all.map(|queue| queues::head_wait(queue, l.now)).max();
+    let longest = all.map(|queue| counted_wait(l, queue)).max();
     since(l.now, l.c_served_at) >= interval && longest.unwrap_or(0) >= interval
+}
+
+/// The wait of a queue's head; none for a while if its tenant is in debt.
+fn counted_wait(l: &Look, queue: u64) -> i64 {
+    let wait = queues::head_wait(queue, l.now);
+    let pointer = with(|s| head(s, queue).map(|task| s.tasks[task].fields.task));
+    let is_in_debt = || pointer.is_some_and(|p| debt(&look(p, l.cpu as CpuId)) > 0);
+    if wait < PATIENCE && debts_are_known(l) && is_in_debt() {
+        0
+    } else {
+        wait
+    }
 }
 
 /// The loader has not answered a report of overload in 50 ms.

@@ -136,12 +136,33 @@ pub fn begin() {
     BEFORE.with(|all| all.borrow_mut().clear());
     if agrees() {
         numbers::check();
+        check_what_was_found();
         let (is_plain, odd) = (!race::is_on(), with(|s| s.odd.of));
         let only = with(|s| s.groups.load.only_sandboxes);
         // Hints end invocations as well, and so do changes of sandboxes.
         ends::follow(is_plain && odd.hints_ns == 0 && odd.no_memory_of == 0 && !only);
         // SAFETY: the function is there as long as the program.
         unsafe { model_set_watch(Some(watched)) };
+    }
+}
+
+/// No scheduler was there before, so only processes that were forked since are functions.
+fn check_what_was_found() {
+    let found: Vec<_> = with(|s| {
+        let live = s.live.iter().map(|&task| (task, &s.tasks[task]));
+        live.map(|(task, t)| (task, t.fields.task, t.cpu, !t.promise.is_outside))
+            .collect()
+    });
+    for (task, pointer, cpu, is_forked) in found {
+        let look = look(pointer, cpu);
+        let is_right = look.found_at_load == 0 && look.forked >= i64::from(is_forked);
+        if look.has_context != 0 && !is_right {
+            with(|s| {
+                s.finding(format!(
+                    "task {task}, found at load, is taken for another kind"
+                ))
+            });
+        }
     }
 }
 

@@ -135,6 +135,7 @@ impl Maker<'_> {
     fn at_token(&self, n: usize, function: &Function) -> Vec<Mutant> {
         let name = &function.name;
         match self.tokens[n].kind {
+            Kind::Number if self.is_without_effect(n, function) => return Vec::new(),
             Kind::Number => return self.numbers(n, name),
             Kind::Text => return Vec::new(),
             Kind::Word | Kind::Sign => {}
@@ -149,6 +150,34 @@ impl Maker<'_> {
             _ => self.dropped(n, name),
         };
         one.into_iter().collect()
+    }
+
+    /// A number that nobody looks at: flags of newer kernels, or the only result of a function, which
+    /// has one because BPF wants it so.
+    fn is_without_effect(&self, n: usize, function: &Function) -> bool {
+        let is_last = self.of(n - 1) == "," && self.of(n + 1) == ")";
+        if is_last && !rules::takes_last_argument(self.caller(n)) {
+            return true;
+        }
+        let is_result = |at: usize| {
+            self.of(at) == "return" && self.of(at + 1) == self.of(n) && self.of(at + 2) == ";"
+        };
+        let mut returns = function.body.clone().filter(|&at| self.of(at) == "return");
+        is_result(n - 1) && !function.is_bool && returns.all(is_result)
+    }
+
+    /// The function whose call a token is in.
+    fn caller(&self, n: usize) -> &str {
+        let mut depth = 0;
+        let open = (0..n).rev().find(|&at| {
+            depth += match self.of(at) {
+                ")" => 1,
+                "(" => -1,
+                _ => 0,
+            };
+            depth < 0
+        });
+        open.map_or("", |at| self.of(at - 1))
     }
 
     fn mutant(&self, change: Change, at: Range<usize>, text: String, inside: &str) -> Mutant {
@@ -346,6 +375,20 @@ mod tests {
         has(&found, Change::Increment, "a = 0x10ULL; b = 1; c = 3u;");
         has(&found, Change::Double, "a = 0x10ULL; b = 0; c = 6u;");
         assert_eq!(found.len(), 5);
+    }
+
+    #[test]
+    fn numbers_without_an_effect_stay() {
+        let found =
+            changed("int f(void)\n{\n\tif (a)\n\t\treturn 0;\n\tg(b(c), 0);\n\treturn 0;\n}");
+        let changes: Vec<_> = found.into_iter().map(|(change, _)| change).collect();
+        assert_eq!(changes, [Change::Negation, Change::Call, Change::Increment]);
+        assert!(
+            changed("int f(void)\n{\n\treturn scx_bpf_dsq_move_to_local(b(c), 0);\n}").is_empty()
+        );
+        let found =
+            changed("int f(void)\n{\n\treturn a ? 1 : 0;\n}\nint g(void)\n{\n\treturn 1;\n}");
+        assert_eq!(found.len(), 2);
     }
 
     #[test]

@@ -23,7 +23,8 @@ const STATISTICS: [&str; 14] = [
 
 /// Calls that the verifier demands, or that order memory: the model has one thread, and no
 /// references to count.
-const VERIFIER: [&str; 11] = [
+const VERIFIER: [&str; 12] = [
+    "__sink",
     "barrier",
     "barrier_var",
     "bpf_rcu_read_lock",
@@ -45,6 +46,10 @@ const CONSTANTS: [&str; 4] = [
     "SFS_TASK_DEAD",
     "NSEC_PER_MSEC",
 ];
+
+/// Calls with flags as their last number that the model's kernel does not have: Linux 7.1 was the
+/// first.
+const NEWER_FLAGS: [&str; 1] = ["scx_bpf_dsq_move_to_local"];
 
 /// Returns whether a file of the kernel half has mutants.
 #[must_use]
@@ -68,6 +73,12 @@ pub fn takes_statement(first: &str) -> bool {
 #[must_use]
 pub fn takes_constant(name: &str) -> bool {
     !CONSTANTS.contains(&name) && !name.starts_with("DSQ_") && name != "NSEC_PER_SEC"
+}
+
+/// Returns whether the last argument of a call has mutants, if it is a number.
+#[must_use]
+pub fn takes_last_argument(call: &str) -> bool {
+    !NEWER_FLAGS.contains(&call)
 }
 
 /// Returns whether a condition is mutated: that of debug output is not.
