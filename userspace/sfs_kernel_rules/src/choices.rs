@@ -272,7 +272,13 @@ impl Dispatch<'_> {
 
     fn compare(&self, expected: Choice) {
         let call = self.call;
-        let local = with(|s| s.cpus[call.cpu].local.front().copied());
+        let (local, taken) = with(|s| {
+            let local = &s.cpus[call.cpu].local;
+            (local.front().copied(), local.len())
+        });
+        if taken > 1 {
+            call.finding(&format!("the CPU gets {taken} tasks at once"));
+        }
         // The note of an earlier choice stays if that task has not begun.
         let was_due = call.was.look.c_next_due != 0;
         let is_due = call.is.c_next_due != 0 && !(was_due && matches!(expected, Choice::Task(_)));
