@@ -93,10 +93,6 @@ fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
             l.granted
         ));
     }
-    let is_counted = l.is_present != 0 || l.policy != POLICY_LEARNED || l.has_inv == 0;
-    if !is_counted && is_function(l) && !is_told_meanwhile(l) && !race::is_on() {
-        return Some("no clock counts it as present".to_owned());
-    }
     let is_short = matches!(turn, SYSTEM | PROMPT);
     if is_short != (l.queued_at == 0) || l.queued_at > l.now {
         return Some(format!("it was queued at {}", l.queued_at));
