@@ -549,7 +549,9 @@ static void begin_fair_turn(struct task_struct *p, const struct task_ctx *tctx,
 	fair_running(p, scx_bpf_task_cpu(p));
 	if (!outside)
 		cctx->fair_served_at = now;
-	if (due)
+	/* Without a slice it has been told to stop, and only goes on for a moment: from Linux 6.19 on
+	 * each switch out of a section without migration begins so. */
+	if (due && p->scx.slice)
 		scx_bpf_task_set_slice(p, due_turn_ns(tctx));
 }
 

@@ -432,7 +432,9 @@ pub fn begin_turn(l: &mut Look, fair: bool) {
         l.c_served_at = l.now;
     }
     if due {
-        l.granted = lengths::within_quota(l, 4 * MS);
+        if l.granted > 0 {
+            l.granted = lengths::within_quota(l, 4 * MS);
+        }
     }
 }
 
