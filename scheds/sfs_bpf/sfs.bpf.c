@@ -798,8 +798,8 @@ static void relieve_queues(s32 cpu, u64 now)
 /*
  * A CPU is about to idle, because no work for it is counted. It asks the kernel first, at most once
  * in a while: a wrong count must not let CPUs idle while work waits. No such count is known. Each
- * question costs a search for six queues, some 1,500 instructions, whenever a CPU idles. A task that all CPUs overlook is found by the guard, which
- * asks the kernel too (kick_idle_cpus()).
+ * question costs a search for six queues, some 1,500 instructions, whenever a CPU idles. A task that
+ * all CPUs overlook is found by the guard, which asks the kernel too (kick_idle_cpus()).
  */
 __global_func int take_uncounted(struct cpu_ctx *cctx __arg_nonnull)
 {
@@ -1324,8 +1324,8 @@ static u32 move_backlog_to_filter(u64 now)
  * Switch the mode and move the backlog; the loader runs this. The mode changes
  * first: from then on tasks are queued where they belong, and the backlog can
  * only shrink, but for tasks whose enqueue() has read the mode just before. They get FILTER's
- * next turns, which go before FAIR in either mode. Pinned tasks stay where they are: each waits in a queue of its own
- * CPU, which serves it in either mode.
+ * next turns, which go before FAIR in either mode. Pinned tasks stay where they are: each waits in a
+ * queue of its own CPU, which serves it in either mode.
  */
 SEC("syscall")
 int switch_mode(struct sfs_mode_switch *arg)

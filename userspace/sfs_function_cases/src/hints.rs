@@ -78,8 +78,8 @@ fn hint_takes_effect_before_the_next_dispatch(bench: &Bench) -> Result<()> {
     let before = (target.cpu(), scheduler.stats()?);
     hint(bench, target.pid(), &[])?;
     let stats = scheduler.wait_for("the hint", |stats| stats.begun_by_hint == 1)?;
-    ensure!(stats.arrivals == before.1.arrivals + 2, "{stats:?}"); // one is the sender
-                                                                   // The sender has ended. It may have been demoted all the same.
+    // One is the sender, which has ended. It may have been demoted all the same.
+    ensure!(stats.arrivals == before.1.arrivals + 2, "{stats:?}");
     let demotions = stats.demotions;
     scheduler.wait_for("its demotion", |stats| stats.demotions > demotions)?;
     let got = target.cpu() - before.0;

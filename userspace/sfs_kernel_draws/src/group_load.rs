@@ -1,10 +1,7 @@
 //! Control groups that a seed draws, and what happens to them.
 
-use crate::numbers::between;
+use crate::numbers::{between, MS};
 use rand_chacha::ChaCha8Rng;
-
-/// ns in a millisecond.
-const MS: u64 = 1_000_000;
 
 /// What a seed draws about control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,10 +1,12 @@
-//! Random numbers.
+//! Random numbers, and units of time.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 /// ns in a microsecond.
-const US: u64 = 1_000;
+pub const US: u64 = 1_000;
+/// ns in a millisecond.
+pub const MS: u64 = 1_000_000;
 
 /// A time from an exponential distribution, at least 1 us; in ns.
 pub fn exponential(random: &mut ChaCha8Rng, mean_ns: u64) -> u64 {

@@ -1,13 +1,9 @@
 //! What only some machines have: FILTER in shards, hints from a platform, too little memory, and
 //! times in which the kernel serves all tasks itself.
 
-use crate::numbers::between;
+use crate::numbers::{between, MS, US};
 use rand_chacha::ChaCha8Rng;
 
-/// ns in a microsecond.
-const US: u64 = 1_000;
-/// ns in a millisecond.
-const MS: u64 = 1_000_000;
 /// The shards of a machine at most.
 const MOST_SHARDS: u64 = 8;
 

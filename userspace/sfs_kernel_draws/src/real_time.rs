@@ -1,12 +1,7 @@
 //! Tasks of a higher class than sched_ext's.
 
-use crate::numbers::between;
+use crate::numbers::{between, MS, US};
 use rand_chacha::ChaCha8Rng;
-
-/// ns in a microsecond.
-const US: u64 = 1_000;
-/// ns in a millisecond.
-const MS: u64 = 1_000_000;
 
 /// How real-time tasks behave on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

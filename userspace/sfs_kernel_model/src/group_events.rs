@@ -9,10 +9,8 @@ use crate::race;
 use crate::sched::update_curr;
 use crate::state::{with, Event, Place, State, TaskId};
 use crate::workload::{between, exponential, Behaviour};
+use sfs_kernel_draws::numbers::{MS, US};
 
-/// ns in a microsecond, and in a millisecond.
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
 /// A group that is not empty after so many attempts, 2 ms apart, stays.
 const ATTEMPTS: u8 = 100;
 /// Most groups that a storm makes or removes.

@@ -9,10 +9,9 @@ use crate::race;
 use crate::sched::resched;
 use crate::state::{with, Event, Place, State, TaskId};
 use crate::workload::{between, Behaviour};
+use sfs_kernel_draws::numbers::US;
 
 const ENOMEM: i32 = -12;
-/// ns in a microsecond.
-const US: u64 = 1_000;
 
 /// Any task goes to the root or to any group.
 pub fn move_some(s: &mut State) {

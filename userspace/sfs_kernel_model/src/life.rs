@@ -14,12 +14,11 @@ use crate::task_work;
 use crate::tasks::{init_task, new_fields, push_task, sleeps};
 use crate::timeline::Entry;
 use crate::workload::{between, exponential, Behaviour, Then};
+use sfs_kernel_draws::numbers::US;
 use std::collections::VecDeque;
 
 /// PF_EXITING.
 const EXITING: u32 = 4;
-/// ns in a microsecond.
-const US: u64 = 1_000;
 
 /// Something that a task does on its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,8 @@ use crate::life::{Act, Tells};
 use crate::state::TaskId;
 use crate::workload::{between, exponential, Behaviour};
 use rand_chacha::ChaCha8Rng;
+use sfs_kernel_draws::numbers::US;
 use std::collections::VecDeque;
-
-/// ns in a microsecond.
-const US: u64 = 1_000;
 
 /// How a task deals with others. Times are averages in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,8 @@ use crate::groups::{GroupId, ROOT};
 use crate::state::{Event, State};
 use crate::topology;
 use crate::workload::{between, Habits, Workload};
+use sfs_kernel_draws::numbers::MS;
 
-/// ns in a millisecond.
-const MS: u64 = 1_000_000;
 /// A comparison takes this many times as long as another run.
 pub const TIMES: u64 = 20;
 /// The longest one, ns.

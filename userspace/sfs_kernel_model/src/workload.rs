@@ -4,13 +4,10 @@ use crate::social::{self, Social};
 use rand_chacha::ChaCha8Rng;
 use sfs_kernel_draws::group_load::GroupLoad;
 pub use sfs_kernel_draws::numbers::{between, exponential};
+use sfs_kernel_draws::numbers::{MS, US};
 use sfs_kernel_draws::real_time::RealTime;
 use sfs_kernel_draws::topology::{self, Place};
 
-/// ns in a microsecond.
-const US: u64 = 1_000;
-/// ns in a millisecond.
-const MS: u64 = 1_000_000;
 /// A hog runs for so long without a break: forever.
 const FOREVER: u64 = u64::MAX / 4;
 
