@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The stack of a piece of work, in bytes. The kernel half needs a part of it.
 const STACK: usize = 512 << 10;
+/// So many callbacks that pause are between a cause and its effect at most; each pauses for
+/// [`longest_ns`] at most.
+pub const PAUSES: u64 = 20;
 
 /// The number of a piece of work, from 1 on.
 pub type FiberId = u64;

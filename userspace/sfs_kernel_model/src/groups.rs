@@ -7,6 +7,7 @@ use crate::race;
 use crate::state::{with, Place, State, TaskId};
 use crate::task_work::Work;
 use crate::workload::between;
+use sfs_fibers::{longest_ns, PAUSES};
 use sfs_kernel_objects::quota::Account;
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::CString;
@@ -63,6 +64,8 @@ pub struct Group {
     pub limited_at: u64,
     /// CPU time used in it and below, while weights are compared.
     pub ran_ns: u64,
+    /// The first that waits for its quota, and since when, ns of CLOCK_MONOTONIC; of the checks.
+    pub first_parked: Option<(TaskId, u64)>,
 }
 
 /// A task's groups.
@@ -158,6 +161,7 @@ impl Groups {
             account: None,
             limited_at: 0,
             ran_ns: 0,
+            first_parked: None,
         });
         if id != ROOT {
             self.all[parent].children += 1;
@@ -256,7 +260,7 @@ pub fn leaves_park(s: &mut State, task: TaskId, from: u64, to: u64) {
         account.let_go |= has_waited;
         // The kernel half looks at the quota and then moves the task. Meanwhile others may use it up.
         let used_up = now - account.used_up_at;
-        if !account.let_go && used_up > sfs_fibers::longest_ns() {
+        if !account.let_go && used_up > PAUSES * longest_ns() {
             s.finding(format!(
                 "task {task} has left queue {from:#x} without quota, used up {} us before",
                 used_up / 1_000

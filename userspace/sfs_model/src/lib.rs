@@ -13,6 +13,3 @@ pub mod machine;
 pub mod replay;
 pub mod search;
 pub mod shrink;
-
-/// So many callbacks that pause are between a cause and its effect at most.
-const PAUSES: u64 = 20;

@@ -1,8 +1,7 @@
 //! Invariants of the loader and the kernel half together.
 
 use super::{of, own, Sleep, Step};
-use crate::PAUSES;
-use sfs_fibers::longest_ns;
+use sfs_fibers::{longest_ns, PAUSES};
 use sfs_kernel_model::loader_ffi::{self as ffi, ModeSwitch, Words};
 use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, Place, State, TaskId};
