@@ -431,10 +431,8 @@ pub fn begin_turn(l: &mut Look, fair: bool) {
     if fair && !outside {
         l.c_served_at = l.now;
     }
-    if due {
-        if l.granted > 0 {
-            l.granted = lengths::within_quota(l, 4 * MS);
-        }
+    if due && l.granted > 0 {
+        l.granted = lengths::within_quota(l, 4 * MS);
     }
 }
 
