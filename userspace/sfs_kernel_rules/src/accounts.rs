@@ -5,13 +5,14 @@ use crate::names;
 use crate::policy::{self, has_credit, is_function, is_system, Expected, *};
 use crate::queues::{self, OUTSIDE};
 use crate::stats::counter;
+use crate::turns::{self, report_recovery};
 use crate::watch::{Call, Callback};
-use crate::{functions, kinds, lengths, shares, ticks, turns};
+use crate::{functions, kinds, lengths, shares, ticks};
 use sfs_kernel_model::state::with;
 use sfs_kernel_model::tasks::DEAD;
 
 /// The words of the share of the task's tenant.
-const TENANT_SHARE: [&str; 11] = [
+const TENANT_SHARE: [&str; 13] = [
     "s_tokens",
     "s_clock",
     "s_filled_at",
@@ -22,11 +23,13 @@ const TENANT_SHARE: [&str; 11] = [
     "s_used",
     "s_filter",
     "s_denied",
+    "s_second",
+    "s_reports",
     "has_share",
 ];
 
 /// Words of groups and tenants that are not stated here: `group_checks` and `shares` have them.
-pub const SHARES: [&str; 16] = [
+pub const SHARES: [&str; 18] = [
     "s_tokens",
     "s_clock",
     "s_filled_at",
@@ -37,6 +40,8 @@ pub const SHARES: [&str; 16] = [
     "s_used",
     "s_filter",
     "s_denied",
+    "s_second",
+    "s_reports",
     "has_share",
     "shares_clock",
     "shares_weight",
@@ -106,6 +111,11 @@ pub fn check(call: &Call) {
         Callback::Enqueue => kinds::expect(call, &mut e),
         Callback::SelectCpu => select_cpu(call, &mut e),
         Callback::InitTask => return init_task(call),
+        // A task begins where FAIR is.
+        Callback::Enable => {
+            e.l.vtime = e.l.fair_now;
+            Left(vec![])
+        }
         Callback::Dispatch | Callback::Release => return,
     };
     if e.begun {
@@ -196,6 +206,7 @@ pub fn leave(e: &mut Expected) {
         e.l.present -= 1;
     }
     (e.l.active, e.l.tenant) = (0, 0);
+    report_recovery(&mut e.l);
 }
 
 /// The task waits in no queue.
@@ -280,18 +291,18 @@ fn to_judged(l: &mut Look, share: &Look) {
 
 fn quiescent(call: &Call, e: &mut Expected) -> Left {
     leave_queue(&mut e.l);
-    let left = Left(vec!["recovery_told"]);
-    if e.l.tenant == 0 {
+    let left = if e.l.tenant == 0 {
         if e.l.active != 0 {
             // Its present group says by which share it is judged now.
             copy_share(call, e);
         }
-        leave(e);
-        return left;
-    }
-    leave_share(call, e);
+        Left(vec![])
+    } else {
+        leave_share(call, e);
+        Left(TENANT_SHARE.to_vec())
+    };
     leave(e);
-    left.and(&TENANT_SHARE)
+    left
 }
 
 /// The task's state, as the kernel has it: 0 if it is runnable.

@@ -8,10 +8,10 @@ use crate::look::Look;
 use crate::policy::*;
 use crate::queues::{own, Queue, Queues, FAIR as FAIR_QUEUE, FILTER as FILTER_QUEUE, OUTSIDE};
 use crate::queues::{PROMPT as PROMPT_QUEUE, RANKED as RANKED_QUEUE, SYSTEM as SYSTEM_QUEUE};
-use crate::ranks;
 use crate::ticks::{debts_are_known, loader_is_late};
 use crate::turns::{self, fair_waiting};
 use crate::watch::Call;
+use crate::{ranks, relief};
 use sfs_kernel_model::state::{with, TaskId};
 
 /// What a CPU gets.
@@ -60,8 +60,14 @@ pub fn check(call: &Call) {
         may_keep: wants_more && has_context && !is_parked,
         wants_more: wants_more && !is_parked,
     };
+    if dispatch.l.nr_shards > 1 {
+        return;
+    }
     // Queues change before the choice.
-    if loader_is_late(&dispatch.l) || debts_are_known(&dispatch.l) || dispatch.l.nr_shards > 1 {
+    if loader_is_late(&dispatch.l) || debts_are_known(&dispatch.l) {
+        if dispatch.short().is_none() {
+            relief::check(call, &dispatch.l);
+        }
         return;
     }
     let expected = dispatch.choice();
@@ -77,15 +83,21 @@ impl Dispatch<'_> {
         own(queue, self.cpu)
     }
 
-    fn choice(&mut self) -> Choice {
-        let short = self.first(SYSTEM_QUEUE).or(self.first(PROMPT_QUEUE));
-        if let Some(task) = short {
-            return Choice::Task(task);
+    /// A short turn, before all others.
+    fn short(&self) -> Option<Choice> {
+        let first = self.first(SYSTEM_QUEUE).or(self.first(PROMPT_QUEUE));
+        if let Some(task) = first {
+            return Some(Choice::Task(task));
         }
         let turn = self.l.turn;
         let is_short = matches!(turn, SYSTEM | PROMPT);
-        if self.may_keep && is_short && self.l.yielded == 0 && turns::next_turn(&self.l) == turn {
-            return Choice::Keeps(turn);
+        let keeps = self.may_keep && is_short && self.l.yielded == 0;
+        (keeps && turns::next_turn(&self.l) == turn).then_some(Choice::Keeps(turn))
+    }
+
+    fn choice(&mut self) -> Choice {
+        if let Some(short) = self.short() {
+            return short;
         }
         let own_queues = [FILTER_QUEUE, FAIR_QUEUE, OUTSIDE, RANKED_QUEUE];
         let own_waits = own_queues

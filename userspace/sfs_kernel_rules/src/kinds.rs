@@ -66,7 +66,6 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     plan(call, e);
     let left = Left(vec![
         "has_exit",
-        "recovery_told",
         "c_short",
         "c_preempted_until",
         "c_local_short",

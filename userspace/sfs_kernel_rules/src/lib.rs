@@ -19,6 +19,7 @@ mod numbers;
 mod policy;
 mod queues;
 mod ranks;
+mod relief;
 mod shares;
 mod stats;
 mod ticks;

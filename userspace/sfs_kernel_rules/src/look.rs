@@ -34,7 +34,7 @@ words! {
     handed_over slept has_key outranked yielded may_be_held exits_at has_exit i_arrived i_credit i_used
     i_ended i_function i_service i_born i_slept_at i_slept i_burst i_quiet i_state i_open
     i_kinds i_seq i_graced i_counted i_threads has_share s_tokens s_clock s_filled_at s_usable
-    s_weight s_runnable s_line s_used s_filter s_denied j_tenant j_has j_window j_arrivals j_granted j_tokens
+    s_weight s_runnable s_line s_used s_filter s_denied s_second s_reports j_tenant j_has j_window j_arrivals j_granted j_tokens
     j_clock j_filled_at j_usable j_weight j_runnable j_line has_limit
     l_quota l_used c_served_at c_asked_at c_looked_at c_preempted_until c_outside c_next_due
     c_turn_due c_short c_own c_called c_dispatching c_has_run c_runs c_local_short c_in_release
@@ -62,6 +62,8 @@ words! {
 extern "C" {
     /// Returns whether a timer of this map is the guard's.
     pub fn model_is_guard(map: *const std::ffi::c_void) -> bool;
+    /// Returns whether the cgroup with this id is a sandbox.
+    pub fn model_is_sandbox(id: u64) -> bool;
     fn model_list_words(answers: bool, count: *mut u32) -> *const *const c_char;
     fn model_look(task: *mut TaskStruct, cpu: i32, answers: bool, words: *mut i64);
 }

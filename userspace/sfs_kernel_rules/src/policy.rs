@@ -246,6 +246,7 @@ impl Expected {
             }
         }
         self.ended = Some((ends::record(&self.l), !in_credit));
+        ends::count(&mut self.l);
     }
 
     /// A thread of the unit is gone.

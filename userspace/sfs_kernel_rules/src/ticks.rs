@@ -163,15 +163,12 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         ranks::look_up(l);
         (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
     }
-    let mut left = vec![
-        "overload_since",
-        "overload_told",
-        "recovery_told",
-        "has_exit",
-        "stats",
-        "cgroup",
-        "l_used",
-    ];
+    report_overload(e);
+    turns::report_recovery(&mut e.l);
+    let mut left = vec!["has_exit", "stats", "cgroup", "l_used"];
+    if e.l.nr_shards > 1 {
+        left.extend(["overload_since", "overload_told"]);
+    }
     left.extend(SHARE_OF_JUDGED);
     if call.is.tenant != tenant {
         left.extend(SHARES);
@@ -180,27 +177,12 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     Left(left)
 }
 
-/// Tells about credit that a tick finds: FILTER's head has waited too long.
-pub fn check(call: &Call) {
-    let l = &call.is;
-    let heads = [own(queues::FILTER, l.cpu), queues::FILTER];
-    let limit = turns::overload_wait(l);
-    let longest = heads.iter().map(|&queue| {
-        with(|s| {
-            head(s, queue).map_or(0, |task| match queues::queued_at(s, task) {
-                0 => 0,
-                at => since(l.now, at),
-            })
-        })
-    });
-    let is_long = longest.max().is_some_and(|wait| wait as u64 >= limit);
-    if l.mode == 0 && l.nr_shards <= 1 {
-        let began = l.overload_since != 0 && call.was.look.overload_since == 0;
-        if is_long && l.overload_since == 0 {
-            call.finding("FILTER's head has waited for too long, and that is not reported");
-        }
-        if began && !is_long {
-            call.finding("overload is reported without a long wait");
+/// FILTER's first tasks may have waited for too long.
+fn report_overload(e: &mut Expected) {
+    for queue in [queues::FILTER, own(queues::FILTER, e.l.cpu)] {
+        let since_when = with(|s| head(s, queue).map_or(0, |task| queues::queued_at(s, task)));
+        if since_when != 0 {
+            turns::report_overload(e, since(e.l.now, since_when));
         }
     }
 }

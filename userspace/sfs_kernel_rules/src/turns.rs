@@ -77,6 +77,14 @@ pub fn report_overload(e: &mut Expected, wait: i64) {
     }
 }
 
+/// In fair-only mode the loader is told that overload is over, and again after 50 ms.
+pub fn report_recovery(l: &mut Look) {
+    let is_told = since(l.now, l.recovery_told) < 50 * MS;
+    if l.mode != 0 && !is_told && expected_delay(l) as u64 <= l.recover_at as u64 {
+        l.recovery_told = l.now;
+    }
+}
+
 /// The wait that means overload: as the loader says, 10 s at most.
 pub fn overload_wait(l: &Look) -> u64 {
     let guard = 10_000 * MS as u64;

@@ -93,6 +93,12 @@ fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
             l.granted
         ));
     }
+    let is_counted = l.active != 0 && (l.is_present != 0 || l.policy != POLICY_LEARNED);
+    // A group may become a sandbox meanwhile.
+    let is_known = is_function(l) && l.has_inv != 0 && l.only_sandboxes == 0;
+    if is_known && !is_counted && !race::is_on() {
+        return Some("it does not count as runnable".to_owned());
+    }
     let is_short = matches!(turn, SYSTEM | PROMPT);
     if is_short != (l.queued_at == 0) || l.queued_at > l.now {
         return Some(format!("it was queued at {}", l.queued_at));

@@ -2,10 +2,11 @@
 //! has the rules compare both.
 
 use crate::functions::{self, Function};
-use crate::look::{agrees, ask, look, look_at_cpus, Answers, Look, OfCpu};
+use crate::look::{agrees, ask, look, look_at_cpus, model_is_sandbox, Answers, Look, OfCpu};
 use crate::stats::{self, Stats};
-use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues, ticks};
+use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues};
 use sfs_kernel_model::ffi::TaskStruct;
+use sfs_kernel_model::groups::ROOT;
 use sfs_kernel_model::helpers::id;
 use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, CpuId, Event, TaskId, FIRST_PID};
@@ -33,9 +34,10 @@ pub enum Callback {
     EnterAccept,
     LeaveAccept,
     Receive,
+    Enable,
 }
 
-const CALLBACKS: [Callback; 16] = {
+const CALLBACKS: [Callback; 17] = {
     use Callback::*;
     [
         SelectCpu,
@@ -54,6 +56,7 @@ const CALLBACKS: [Callback; 16] = {
         EnterAccept,
         LeaveAccept,
         Receive,
+        Enable,
     ]
 };
 
@@ -259,12 +262,36 @@ fn over(callback: Callback, known: Option<TaskId>, task: *mut TaskStruct, number
         return;
     }
     answers::check(&call);
+    if matches!(callback, Callback::Runnable | Callback::Tick) {
+        check_sandbox(&call);
+    }
     accounts::check(&call);
     match callback {
         Callback::Enqueue => kinds::check(&call),
         Callback::Dispatch => choices::check(&call),
-        Callback::Tick => ticks::check(&call),
         Callback::Running => begins::check(&call),
         _ => {}
     }
+}
+
+/// The outermost cgroup of a task that is a sandbox is the task's sandbox.
+fn check_sandbox(call: &Call) {
+    let Some(task) = call.task.filter(|_| call.is.only_sandboxes != 0) else {
+        return;
+    };
+    let above: Vec<u64> = with(|s| {
+        let groups = s.groups.upwards(s.groups.members[task].css);
+        let kept = groups.filter(|&at| at != ROOT);
+        kept.map(|at| at as u64 + 1).collect()
+    });
+    let is_sandbox = |&&id: &&u64| {
+        // SAFETY: looks a number up.
+        unsafe { model_is_sandbox(id) }
+    };
+    let outermost = above.iter().rev().find(is_sandbox);
+    call.equal(
+        "sandbox",
+        call.is.sandbox,
+        outermost.copied().unwrap_or(0) as i64,
+    );
 }

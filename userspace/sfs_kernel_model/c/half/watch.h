@@ -16,6 +16,7 @@
 #define sfs_tick                   plain_tick
 #define sfs_stopping               plain_stopping
 #define sfs_quiescent              plain_quiescent
+#define sfs_enable                 plain_enable
 #define sfs_yield                  plain_yield
 #define sfs_init_task              plain_init_task
 #define sfs_exit_task              plain_exit_task
@@ -40,6 +41,7 @@
 #undef sfs_tick
 #undef sfs_stopping
 #undef sfs_quiescent
+#undef sfs_enable
 #undef sfs_yield
 #undef sfs_init_task
 #undef sfs_exit_task
@@ -90,7 +92,8 @@ MODEL_BEGIN
 	W(has_share, has_share) W(s_tokens, s->tokens_ns) W(s_clock, s->clock) \
 	W(s_filled_at, s->filled_at) W(s_usable, s->usable_ns) W(s_weight, s->weight) \
 	W(s_runnable, s->runnable) W(s_line, s->line) W(s_used, s->used_ns) \
-	W(s_filter, s->filter_ns) W(s_denied, s->denied) \
+	W(s_filter, s->filter_ns) W(s_denied, s->denied) W(s_second, s->second) \
+	W(s_reports, s->reports) \
 	W(j_tenant, judge) W(j_has, has_judge) W(j_window, j->window) W(j_arrivals, j->arrivals) \
 	W(j_granted, j->granted) W(j_tokens, j->tokens_ns) W(j_clock, j->clock) \
 	W(j_filled_at, j->filled_at) W(j_usable, j->usable_ns) W(j_weight, j->weight) \
@@ -250,6 +253,12 @@ u32 model_significant_bits(u64 n)
 	return significant_bits(n);
 }
 
+/* Whether the cgroup with this id is a sandbox. */
+bool model_is_sandbox(u64 id)
+{
+	return bpf_map_lookup_elem(&sandboxes, &id);
+}
+
 /* Whether a timer of this map is the guard's. */
 bool model_is_guard(const void *map)
 {
@@ -281,6 +290,7 @@ enum callback {
 	ENTER_ACCEPT,
 	LEAVE_ACCEPT,
 	RECEIVE,
+	ENABLE_TASK,
 };
 
 /* Called before a callback and after it, with the task (NULL: the idle one) and a number. */
@@ -338,6 +348,8 @@ s32 sfs_init_task(struct task_struct *p, struct scx_init_task_args *args)
 	WATCHED_RESULT(INIT_TASK, p, args->fork, s32, plain_init_task(p, args))
 void sfs_exit_task(struct task_struct *p, struct scx_exit_task_args *args)
 	WATCHED(EXIT_TASK, p, args->cancelled, plain_exit_task(p, args))
+void sfs_enable(struct task_struct *p)
+	WATCHED(ENABLE_TASK, p, 0, plain_enable(p))
 void sfs_cpu_release(s32 cpu, struct scx_cpu_release_args *args)
 	WATCHED(RELEASE, NULL, cpu, plain_cpu_release(cpu, args))
 int on_exec(struct task_struct *p)
