@@ -57,6 +57,12 @@ pub const CASES: &[Case] = &[
         run: top_shows_the_backlog_and_the_sandboxes,
     },
     Case {
+        name: "top_counts_filter_in_shards",
+        about:
+            "top counts what waits in FILTER, also in queues that the kernel half does not count",
+        run: top_counts_filter_in_shards,
+    },
+    Case {
         name: "deaf_statistics_client_holds_up_nobody",
         about: "a client that keeps asking and never reads does not delay others' answers",
         run: deaf_statistics_client_holds_up_nobody,
@@ -291,6 +297,30 @@ fn top_shows_the_backlog_and_the_sandboxes(bench: &Bench) -> Result<()> {
     );
     let fits = said.lines().all(|line| line.chars().count() <= 80);
     ensure!(fits, "wider than 80 columns: {said}");
+    scheduler.finish()
+}
+
+fn top_counts_filter_in_shards(bench: &Bench) -> Result<()> {
+    let sandbox = Cgroup::new("functions/f-1")?;
+    // At most one shard for each CPU; a credit that lasts longer than the case.
+    let shards = bench.cpus().min(2);
+    let options = format!("--slice-us 3000000 --filter-shards {shards} --cgroup functions/*");
+    let scheduler = bench.load_sfs(&options)?;
+    let hogs = 3 * bench.cpus();
+    let mut crowd = Vec::new();
+    for _ in 0..hogs {
+        let hog = Process::hog()?;
+        sandbox.take(hog.pid())?;
+        crowd.push(hog);
+    }
+    let (status, said) = run(bench, "top --once --json")?;
+    ensure!(status == Some(0), "{said}");
+    let data: Value = serde_json::from_str(&said).context("this is not JSON")?;
+    let queued = data["scheduler"]["metrics"]["queued_filter"].as_u64();
+    // Each CPU runs one; some may have been in FAIR when they came into the sandbox.
+    let (least, most) = (hogs - 2 * bench.cpus(), hogs);
+    let is_counted = queued.is_some_and(|queued| (least as u64..=most as u64).contains(&queued));
+    ensure!(is_counted, "FILTER has {queued:?} of {hogs} tasks");
     scheduler.finish()
 }
 
