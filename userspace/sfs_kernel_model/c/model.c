@@ -250,7 +250,7 @@ struct task_struct *model_new_task(s32 pid, u64 now, struct model_task *fields)
 	p->cgroups = &model_root->set;
 	p->sched_task_group = &model_root->tg;
 	p->scx.weight = 100;
-	p->prio = 120;
+	p->prio = 100 + pid % 40; /* of any nice value */
 	p->cpus_ptr = &p->cpus_mask;
 	model_housekeeping(p);
 	fields->task = p;

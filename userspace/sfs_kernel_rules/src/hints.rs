@@ -1,7 +1,8 @@
 //! Hints: what the platform says about the requests that processes serve.
 
 use crate::look::{look, Look};
-use crate::policy::{is_function, Expected, ENDED, HINT};
+use crate::policy::{is_function, Expected, ENDED, HINT, UNIT_CGROUP};
+use crate::sandboxes;
 use crate::stats::Stats;
 use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, Place, TaskId, FIRST_PID};
@@ -56,8 +57,15 @@ pub fn after(before: &Before, (applied, dead, foreign): (u32, u32, u32)) {
             expected.1 += 1;
             continue;
         };
-        if was.only_sandboxes != 0 {
-            return; // it may come to another sandbox just now
+        if was.only_sandboxes != 0 && sandboxes::of(*task) != was.sandbox as u64 {
+            // It is seen to have come to another sandbox, or to none.
+            match sandboxes::of(*task) {
+                0 => expected.2 += 1,
+                _ if was.unit == UNIT_CGROUP => return,
+                _ if was.i_state == ENDED => expected.2 += 1,
+                _ => expected.0 += 1,
+            }
+            continue;
         }
         if was.has_inv == 0 || !is_function(was) || was.i_state == ENDED {
             expected.2 += 1;

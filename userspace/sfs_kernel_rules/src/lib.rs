@@ -20,6 +20,7 @@ mod policy;
 mod queues;
 mod ranks;
 mod relief;
+mod sandboxes;
 mod shares;
 mod stats;
 mod ticks;

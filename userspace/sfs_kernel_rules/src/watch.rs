@@ -2,11 +2,10 @@
 //! has the rules compare both.
 
 use crate::functions::{self, Function};
-use crate::look::{agrees, ask, look, look_at_cpus, model_is_sandbox, Answers, Look, OfCpu};
+use crate::look::{agrees, ask, look, look_at_cpus, Answers, Look, OfCpu};
 use crate::stats::{self, Stats};
-use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues};
+use crate::{accounts, answers, begins, choices, ends, kinds, numbers, queues, sandboxes};
 use sfs_kernel_model::ffi::TaskStruct;
-use sfs_kernel_model::groups::ROOT;
 use sfs_kernel_model::helpers::id;
 use sfs_kernel_model::race;
 use sfs_kernel_model::state::{with, CpuId, Event, TaskId, FIRST_PID};
@@ -258,12 +257,13 @@ fn over(callback: Callback, known: Option<TaskId>, task: *mut TaskStruct, number
         stats: stats::here(),
         kicks,
     };
-    if was.look.has_context == 0 && callback != Callback::Dispatch {
+    let makes_context = matches!(callback, Callback::Dispatch | Callback::InitTask);
+    if was.look.has_context == 0 && !makes_context {
         return;
     }
     answers::check(&call);
     if matches!(callback, Callback::Runnable | Callback::Tick) {
-        check_sandbox(&call);
+        sandboxes::check(&call);
     }
     accounts::check(&call);
     match callback {
@@ -272,26 +272,4 @@ fn over(callback: Callback, known: Option<TaskId>, task: *mut TaskStruct, number
         Callback::Running => begins::check(&call),
         _ => {}
     }
-}
-
-/// The outermost cgroup of a task that is a sandbox is the task's sandbox.
-fn check_sandbox(call: &Call) {
-    let Some(task) = call.task.filter(|_| call.is.only_sandboxes != 0) else {
-        return;
-    };
-    let above: Vec<u64> = with(|s| {
-        let groups = s.groups.upwards(s.groups.members[task].css);
-        let kept = groups.filter(|&at| at != ROOT);
-        kept.map(|at| at as u64 + 1).collect()
-    });
-    let is_sandbox = |&&id: &&u64| {
-        // SAFETY: looks a number up.
-        unsafe { model_is_sandbox(id) }
-    };
-    let outermost = above.iter().rev().find(is_sandbox);
-    call.equal(
-        "sandbox",
-        call.is.sandbox,
-        outermost.copied().unwrap_or(0) as i64,
-    );
 }

@@ -372,30 +372,45 @@ impl<'a> Trial<'a> {
         self.runs_of(&self.scratch.path().join("mutant"))
     }
 
+    /// Runs as many at the same time as there are CPUs. The first in order that finds something
+    /// counts.
     fn runs_of(&self, library: &Path) -> Result<Verdict> {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut changed = 0;
-        for clean in &self.clean {
-            let setting = Setting {
-                cpu_s: Some(clean.cpu_s),
-                // The first finding is enough.
-                arguments: vec!["--findings", "0"],
-                ..Setting::default()
-            };
-            let done = runs::run(&self.model.program, library, clean.run, &setting)?;
-            let how = match done.ending {
-                Ending::Clean => {
-                    changed += usize::from(done.digest != clean.digest);
-                    continue;
-                }
-                Ending::Finding(text) => format!("finding: {text}"),
-                Ending::Crash(text) => format!("crash: {text}"),
-                Ending::TimeOut => format!("time-out: more than {} s", clean.cpu_s),
-            };
-            let by = clean.run.to_string();
-            return Ok(Verdict::Killed { by, how });
+        for some in self.clean.chunks(jobs) {
+            let results: Vec<_> = std::thread::scope(|scope| {
+                let run = |clean| scope.spawn(move || self.run_again(clean, library));
+                let running: Vec<_> = some.iter().map(run).collect();
+                let ended = running.into_iter().map(|one| one.join());
+                ended.map(|one| one.expect("it does not panic")).collect()
+            });
+            for (clean, done) in some.iter().zip(results) {
+                let done = done?;
+                let how = match done.ending {
+                    Ending::Clean => {
+                        changed += usize::from(done.digest != clean.digest);
+                        continue;
+                    }
+                    Ending::Finding(text) => format!("finding: {text}"),
+                    Ending::Crash(text) => format!("crash: {text}"),
+                    Ending::TimeOut => format!("time-out: more than {} s", clean.cpu_s),
+                };
+                let by = clean.run.to_string();
+                return Ok(Verdict::Killed { by, how });
+            }
         }
         let runs = self.clean.len();
         Ok(Verdict::Survived { changed, runs })
+    }
+
+    fn run_again(&self, clean: &Clean, library: &Path) -> Result<runs::Done> {
+        let setting = Setting {
+            cpu_s: Some(clean.cpu_s),
+            // The first finding is enough.
+            arguments: vec!["--findings", "0"],
+            ..Setting::default()
+        };
+        runs::run(&self.model.program, library, clean.run, &setting)
     }
 }
 
