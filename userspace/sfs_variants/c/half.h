@@ -188,6 +188,11 @@ void model_set_watch(void *watch)
 {
 }
 
+bool model_is_sandbox(u64 id)
+{
+	return false;
+}
+
 bool model_is_guard(const void *map)
 {
 	return false;
