@@ -44,35 +44,42 @@ pub fn before(hints: &[Hint]) -> Option<Before> {
     })
 }
 
+/// Returns what is kept of the task as the hint finds it, which looks first where the task is: if it
+/// has come to another sandbox, or to none, with that one. Nothing is kept of a task for which there
+/// was no memory.
+fn found(task: TaskId, was: &Look) -> Look {
+    let mut found = *was;
+    if was.only_sandboxes != 0 && was.has_context != 0 {
+        found.sandbox = sandboxes::of(task) as i64;
+    }
+    if found.sandbox != was.sandbox {
+        found.has_inv = i64::from(found.sandbox != 0);
+    }
+    found
+}
+
 /// Compares what was done: hints applied, of processes that are gone, and of no function.
 pub fn after(before: &Before, (applied, dead, foreign): (u32, u32, u32)) {
     let mut expected = (0, 0, 0);
-    let units: Vec<i64> = before
-        .tasks
-        .iter()
-        .filter_map(|(_, of)| Some(of.as_ref()?.1.inv_is))
-        .collect();
+    let known = || before.tasks.iter().filter_map(|(_, of)| of.as_ref());
+    let has_moved = |task, was: &Look| found(task, was).sandbox != was.sandbox;
+    if known().any(|(task, was)| was.unit == UNIT_CGROUP && has_moved(*task, was)) {
+        return; // it has joined another invocation, which may be that of other hints
+    }
+    let units: Vec<i64> = known().map(|(_, was)| was.inv_is).collect();
     for (hint, of) in &before.tasks {
         let Some((task, was)) = of else {
             expected.1 += 1;
             continue;
         };
-        if was.only_sandboxes != 0 && sandboxes::of(*task) != was.sandbox as u64 {
-            // It is seen to have come to another sandbox, or to none.
-            match sandboxes::of(*task) {
-                0 => expected.2 += 1,
-                _ if was.unit == UNIT_CGROUP => return,
-                _ if was.i_state == ENDED => expected.2 += 1,
-                _ => expected.0 += 1,
-            }
-            continue;
-        }
-        if was.has_inv == 0 || !is_function(was) || was.i_state == ENDED {
+        let found = found(*task, was);
+        if found.has_inv == 0 || !is_function(&found) || was.i_state == ENDED {
             expected.2 += 1;
             continue;
         }
         expected.0 += 1;
-        if units.iter().filter(|&&unit| unit == was.inv_is).count() == 1 {
+        let is_alone = units.iter().filter(|&&unit| unit == was.inv_is).count() == 1;
+        if is_alone && !has_moved(*task, was) {
             check(*task, hint, was);
         }
     }
