@@ -104,6 +104,8 @@ pub struct Life {
     pub stays_since: u64,
     /// When its last callback at the return to user mode ended.
     pub returned_at: u64,
+    /// The program that kicked it there has not confined it to its CPU yet.
+    pub may_be_confined: bool,
     /// The leader of its process, if that is another task.
     leader: Option<TaskId>,
     /// Threads of its process, besides itself, if it is the leader.

@@ -76,9 +76,11 @@ pub fn enable(cpu: CpuId, task: TaskId) {
 
 /// migrate_disable_switch(), from Linux 6.19 on: a task in such a section is about to give up its
 /// CPU. It stops and goes on first. So does one on its way to user mode, since the program that has
-/// kicked it there runs in such a section.
+/// kicked it there runs in such a section; once, as it has a single CPU from then on.
 pub fn switches_out(cpu: CpuId, task: TaskId) {
-    if with(|s| is_leaving(s, task)) {
+    let is_confined =
+        with(|s| is_leaving(s, task) && std::mem::take(&mut s.tasks[task].life.may_be_confined));
+    if is_confined {
         change(cpu, task, |_| ());
     } else if with(|s| s.odd.of.confines_first) {
         confine(cpu, task);

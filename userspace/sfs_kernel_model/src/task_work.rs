@@ -118,7 +118,10 @@ pub fn task_work_run(task: TaskId) {
     let mut key = pointer as u64;
     // SAFETY: the kernel half gave this function; the map's entry stays until the task is gone.
     unsafe { (work.callback)(work.map, &mut key, work.work) };
-    with(|s| s.tasks[task].life.returned_at = s.now);
+    with(|s| {
+        s.tasks[task].life.returned_at = s.now;
+        s.tasks[task].life.may_be_confined = true;
+    });
 }
 
 /// do_exit(): a task that wants to end has some CPU time more to use, with PF_EXITING. Returns

@@ -53,6 +53,9 @@ const BOOT_NS: u64 = 1_000_000_000;
 const CHECK_NS: u64 = 1_000_000;
 /// No task waits for longer (docs/reliability.md).
 const LONGEST_WAIT_NS: u64 = 11_000_000_000;
+/// More events at one instant mean that time stands still. Those of 10,000 sleepers on 512 CPUs that
+/// wake up at once are far fewer.
+const MOST_AT_ONCE: u64 = 200_000;
 
 /// What a run has shown.
 #[derive(Debug, Clone)]
@@ -127,6 +130,7 @@ pub(crate) fn live(
         end: BOOT_NS + ns,
         digest: seed,
         events: 0,
+        at_once: 0,
         check_ns: CHECK_NS,
     };
     machine.load();
@@ -279,6 +283,8 @@ struct Machine {
     end: u64,
     digest: u64,
     events: u64,
+    /// Those of this instant.
+    at_once: u64,
     check_ns: u64,
 }
 
@@ -291,6 +297,9 @@ impl Machine {
             if with(|s| loader::is_gone(s)) {
                 race::finish();
                 return self.check();
+            }
+            if self.stands_still(at) {
+                return;
             }
             with(|s| {
                 s.now = at;
@@ -336,6 +345,16 @@ impl Machine {
         }
         let Reverse((at, _, event)) = with(|s| s.events.pop())?;
         Some((at, event))
+    }
+
+    /// Counts the events of this instant. Returns true, with a finding, if they do not end.
+    fn stands_still(&mut self, at: u64) -> bool {
+        let same = with(|s| s.now == at);
+        self.at_once = if same { self.at_once + 1 } else { 0 };
+        if self.at_once > MOST_AT_ONCE {
+            with(|s| s.finding("events at one instant do not end".into()));
+        }
+        self.at_once > MOST_AT_ONCE
     }
 
     fn digest(&mut self, at: u64, number: u64) {
