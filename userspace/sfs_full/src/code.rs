@@ -1,13 +1,13 @@
 //! Which code a result is about.
 
+use crate::sources;
 use anyhow::{Context, Result};
 use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::Tree;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::process::Command;
 
-/// What decides about a result: what is tested, and what tests it. Documentation does not.
+/// All code: what is tested, and what tests it. Documentation is none.
 const PATHS: [&str; 7] = [
     "Makefile",
     "scheds",
@@ -18,15 +18,58 @@ const PATHS: [&str; 7] = [
     "rust-toolchain.toml",
 ];
 
+/// What the behaviour suite and the stress mixes run in a guest, and what runs them.
+const LIVE: [&str; 6] = [
+    "scx_sfs",
+    "sfs_advise",
+    "sfs_behaviour",
+    "sfs_crowd",
+    "sfs_stress",
+    "sfs_suite",
+];
+
+/// What decides about them besides.
+const AROUND_LIVE: [&str; 6] = [
+    "rust-toolchain.toml",
+    "scheds",
+    "tests/run",
+    "tests/unsteady",
+    "tests/waste",
+    "vm",
+];
+
+/// What searches in the model, with the kernel half as it is and with variants of it.
+const MODEL: [&str; 2] = ["sfs_model", "sfs_variants"];
+
+/// What decides about that besides.
+const AROUND_MODEL: [&str; 3] = ["rust-toolchain.toml", "scheds", "tests/findings"];
+
+/// The libraries of others, and the crates of the workspace.
+const LOCK: &str = "userspace/Cargo.lock";
+
 /// Bytes of the checksum that stand for the code.
 const BYTES: usize = 6;
+
+/// Which part of the code a result is about. A change of the model, for example, says nothing about
+/// a live kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// All of it.
+    Everything,
+    /// The scheduler and its cases in a live kernel.
+    Live,
+    /// The kernel half in the model.
+    Model,
+}
 
 /// The code of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// The same for commits that differ in documentation only: the beginning of a checksum, in
-    /// hexadecimal digits.
-    pub id: String,
+    /// Beginnings of checksums, in hexadecimal digits: the same for commits that do not differ in
+    /// what a result is about.
+    everything: String,
+    live: String,
+    model: String,
     /// The commit, abbreviated.
     pub commit: String,
     /// The changes that are not committed, a line each, as `git status --porcelain` has them.
@@ -37,26 +80,38 @@ impl Code {
     /// The code of the checked out commit.
     ///
     /// # Errors
-    /// If this is no clone, or there is no git.
+    /// If this is no clone, there is no git, or a crate's description cannot be read.
     pub fn of(tree: &Tree) -> Result<Self> {
-        let paths = |arguments: &[&str]| git(tree, &[arguments, &["--"], &PATHS].concat());
-        let objects = git(tree, &[&["ls-tree", "HEAD"], &PATHS[..]].concat())?;
-        let mut id = String::new();
-        for byte in &Sha256::digest(objects)[..BYTES] {
-            write!(id, "{byte:02x}")?;
-        }
+        let lock = git(tree, &["show", &format!("HEAD:{LOCK}")])?;
+        let built = |crates: &[&str], around: &[&str]| {
+            let folders = sources::folders(tree.root(), crates)?;
+            let paths: Vec<&str> = folders.iter().map(String::as_str).collect();
+            let objects = objects(tree, &[&paths, around].concat())?;
+            Ok::<_, anyhow::Error>(checksum(&(objects + &sources::libraries(&lock))))
+        };
+        let commit = git(tree, &["rev-parse", "--short=7", "HEAD"])?;
+        let changes = [&["status", "--porcelain", "--"], &PATHS[..]].concat();
         Ok(Self {
-            id,
-            commit: git(tree, &["rev-parse", "--short=7", "HEAD"])?
-                .trim()
-                .into(),
-            changes: paths(&["status", "--porcelain"])?,
+            everything: checksum(&objects(tree, &PATHS)?),
+            live: built(&LIVE, &AROUND_LIVE)?,
+            model: built(&MODEL, &AROUND_MODEL)?,
+            commit: commit.trim().into(),
+            changes: git(tree, &changes)?,
         })
+    }
+
+    /// The same for commits that do not differ in what a result is about.
+    pub fn id(&self, about: About) -> &str {
+        match about {
+            About::Everything => &self.everything,
+            About::Live => &self.live,
+            About::Model => &self.model,
+        }
     }
 
     /// The first seed of a search for this code: another code begins with others.
     pub fn seed(&self) -> u64 {
-        let digits = self.id.get(..8).unwrap_or_default();
+        let digits = self.model.get(..8).unwrap_or_default();
         // Room for a thousand seeds, and more, before those of the next number.
         u64::from_str_radix(digits, 16).unwrap_or(1) * 1000
     }
@@ -65,7 +120,9 @@ impl Code {
     #[cfg(test)]
     pub fn for_test(id: &str) -> Self {
         Self {
-            id: id.into(),
+            everything: id.into(),
+            live: id.into(),
+            model: id.into(),
             commit: id.into(),
             changes: String::new(),
         }
@@ -84,6 +141,17 @@ impl Code {
         }
         Ok(self)
     }
+}
+
+/// What git has of these files and folders: their checksums.
+fn objects(tree: &Tree, paths: &[&str]) -> Result<String> {
+    git(tree, &[&["ls-tree", "HEAD", "--"], paths].concat())
+}
+
+fn checksum(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    let digits = digest[..BYTES].iter().map(|byte| format!("{byte:02x}"));
+    digits.collect()
 }
 
 fn git(tree: &Tree, arguments: &[&str]) -> Result<String> {

@@ -155,9 +155,8 @@ impl Full<'_> {
 
     /// Whether the result of a part that has one does not stand.
     fn is_due(&self, part: &Part, kept: &Kept) -> bool {
-        kept.row(&part.name).is_none_or(|row| {
-            row.code != self.code.id || (self.args.again && row.outcome == Outcome::Failed)
-        })
+        let present = kept.present(part, self.code);
+        present.is_none_or(|row| self.args.again && row.outcome == Outcome::Failed)
     }
 
     /// Runs a part to its end.
@@ -193,7 +192,7 @@ impl Full<'_> {
         };
         Ok(Row {
             part: part.name.clone(),
-            code: self.code.id.clone(),
+            code: self.code.id(part.about).into(),
             commit: self.code.commit.clone(),
             seconds: since.elapsed().as_secs(),
             ..Row::parse(status, &read("")?, &read(".err")?)
@@ -202,24 +201,19 @@ impl Full<'_> {
 
     /// Says which parts failed and which have no result for this code; returns the exit status.
     fn conclude(&self, chosen: &[&Part], kept: &Kept) -> u8 {
-        let names = |wanted: fn(Option<&Row>, &Code) -> bool| -> Vec<&str> {
-            let named = chosen.iter().map(|part| part.name.as_str());
-            named
-                .filter(|name| wanted(kept.row(name), self.code))
-                .collect()
+        let names = |wanted: fn(Option<Outcome>) -> bool| -> Vec<&str> {
+            let outcome = |part: &Part| Some(kept.present(part, self.code)?.outcome);
+            let wanted = chosen.iter().filter(|part| wanted(outcome(part)));
+            wanted.map(|part| part.name.as_str()).collect()
         };
-        let missing = names(|row, code| row.is_none_or(|row| row.code != code.id));
-        let failed = names(|row, code| {
-            row.is_some_and(|row| row.code == code.id && row.outcome == Outcome::Failed)
-        });
+        let missing = names(|outcome| outcome.is_none());
+        let failed = names(|outcome| outcome == Some(Outcome::Failed));
         for (what, names) in [("failed", &failed), ("no result for this code", &missing)] {
             if !names.is_empty() {
                 self.progress.say(&format!("{what}: {}", names.join(" ")));
             }
         }
-        let skipped = names(|row, code| {
-            row.is_some_and(|row| row.code == code.id && row.outcome == Outcome::Skipped)
-        });
+        let skipped = names(|outcome| outcome == Some(Outcome::Skipped));
         let passed = chosen.len() - missing.len() - failed.len() - skipped.len();
         print(&format!(
             "{passed} parts passed, {} failed, {} skipped, {} missing\n",

@@ -1,6 +1,8 @@
 //! The results that are kept: a line of a CSV file for each part.
 
+use crate::code::Code;
 use crate::matrix::said::Said;
+use crate::part::Part;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sfs_jobs::rows;
@@ -139,6 +141,12 @@ impl Kept {
     /// The result of the part with this name.
     pub fn row(&self, part: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.part == part)
+    }
+
+    /// The result of a part for this code.
+    pub fn present(&self, part: &Part, code: &Code) -> Option<&Row> {
+        self.row(&part.name)
+            .filter(|row| row.code == code.id(part.about))
     }
 
     /// Keeps a result, in place of the part's former one. The file is replaced as a whole, so it

@@ -8,4 +8,5 @@ pub mod full;
 mod kept;
 pub mod matrix;
 mod part;
+mod sources;
 mod table;

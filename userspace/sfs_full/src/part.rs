@@ -1,5 +1,6 @@
 //! The parts of `make test-full`.
 
+use crate::code::About;
 use crate::matrix::machine::{self, Machine, MANY_CPUS};
 use anyhow::Result;
 use sfs_jobs::failure::refuse;
@@ -29,13 +30,16 @@ pub struct Part {
     pub name: String,
     /// The command, from the top of the repository.
     pub command: Vec<String>,
+    /// What its result is about.
+    pub about: About,
 }
 
 impl Part {
-    fn new(name: impl Into<String>, command: &[&str]) -> Self {
+    fn new(about: About, name: impl Into<String>, command: &[&str]) -> Self {
         Self {
             name: name.into(),
             command: command.iter().map(|word| word.to_string()).collect(),
+            about,
         }
     }
 
@@ -48,7 +52,8 @@ impl Part {
 /// All parts. `cases` are the names of the behaviour suite's cases, `seed` is the first seed of the
 /// search in the model.
 pub fn all(cases: &[String], seed: u64) -> Vec<Part> {
-    let mut parts = vec![Part::new("units", &["make", "test-unit"])];
+    use About::{Everything, Live, Model};
+    let mut parts = vec![Part::new(Everything, "units", &["make", "test-unit"])];
     let vm = [
         "scripts/cargo-test",
         "--release",
@@ -58,29 +63,29 @@ pub fn all(cases: &[String], seed: u64) -> Vec<Part> {
         "--test",
         "vm",
     ];
-    parts.push(Part::new("vm", &vm));
+    parts.push(Part::new(Everything, "vm", &vm));
     let machines = machine::defaults();
     parts.extend(machines.iter().flat_map(|machine| suite(machine, cases)));
     let seed = format!("SEED={seed}");
-    parts.push(Part::new(
-        "search",
-        &["make", "simulate", "SECONDS=3600", &seed],
-    ));
-    parts.push(Part::new("sanitize", &["make", "sanitize", "SEEDS=300"]));
+    let search = ["make", "simulate", "SECONDS=3600", &seed];
+    parts.push(Part::new(Model, "search", &search));
+    let sanitize = ["make", "sanitize", "SEEDS=300"];
+    parts.push(Part::new(Model, "sanitize", &sanitize));
     let stress = "userspace/target/release/sfs_suite";
     parts.extend(MIXES.map(|mix| {
         let command = [stress, "stress", "--seconds", "600", mix];
-        Part::new(format!("stress/{mix}"), &command)
+        Part::new(Live, format!("stress/{mix}"), &command)
     }));
-    parts.extend(
-        ["cycles", "kills"].map(|mix| Part::new(format!("stress/{mix}"), &[stress, "stress", mix])),
-    );
+    parts.extend(["cycles", "kills"].map(|mix| {
+        let command = [stress, "stress", mix];
+        Part::new(Live, format!("stress/{mix}"), &command)
+    }));
     let service = "userspace/target/release/sfs_service";
-    parts.push(Part::new("service", &[service, "test"]));
+    parts.push(Part::new(Everything, "service", &[service, "test"]));
     let release = "userspace/target/release/sfs_release";
     parts.extend(["12", "13"].map(|debian| {
         let command = [release, "--workspace", "userspace", "fresh", debian];
-        Part::new(format!("fresh/{debian}"), &command)
+        Part::new(Everything, format!("fresh/{debian}"), &command)
     }));
     parts
 }
@@ -98,13 +103,13 @@ fn suite(machine: &Machine, cases: &[String]) -> Vec<Part> {
     let is_large = machine.cpus.parse().is_ok_and(|cpus: u32| cpus > MANY_CPUS);
     if !is_large {
         command.extend(machine.cases());
-        return vec![Part::new(name, &command)];
+        return vec![Part::new(About::Live, name, &command)];
     }
     command.extend(["--jobs", "1"]);
     let block = |(index, block): (usize, &[String])| {
         let mut command = command.clone();
         command.extend(block.iter().map(String::as_str));
-        Part::new(format!("{name}#{:02}", index + 1), &command)
+        Part::new(About::Live, format!("{name}#{:02}", index + 1), &command)
     };
     cases
         .chunks(CASES_PER_PART)

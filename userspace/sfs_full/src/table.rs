@@ -102,15 +102,13 @@ fn outcome<'a>(mut rows: impl Iterator<Item = &'a Row>) -> &'static str {
 
 /// The table, and a sentence that says how much of it is about the present code.
 pub fn markdown(parts: &[Part], kept: &Kept, code: &Code) -> String {
-    let rows: Vec<&Row> = parts
-        .iter()
-        .filter_map(|part| kept.row(&part.name))
-        .collect();
-    let present = rows.iter().filter(|row| row.code == code.id).count();
+    let with = |has: &dyn Fn(&&Part) -> bool| parts.iter().filter(has).count();
+    let known = with(&|part| kept.row(&part.name).is_some());
+    let present = with(&|part| kept.present(part, code).is_some());
     let mut text = format!(
         "{} of {} parts have a result, {present} of them for the code of commit {} (`make test-full` runs the others):\n\n\
          | part | kernel | result | failed, or its last line | commit | minutes |\n|---|---|---|---|---|---|\n",
-        rows.len(),
+        known,
         parts.len(),
         code.commit,
     );
@@ -126,7 +124,7 @@ pub fn list(parts: &[&Part], kept: &Kept, code: &Code) -> String {
     for part in parts {
         let known = match kept.row(&part.name) {
             None => format!("{}: never run", part.name),
-            Some(row) if row.code == code.id => row.sentence(),
+            Some(row) if kept.present(part, code).is_some() => row.sentence(),
             Some(row) => format!("{}, at commit {}", row.sentence(), row.commit),
         };
         text.push_str(&known);
