@@ -164,12 +164,19 @@ pub fn dispatch_enqueue(s: &mut State, task: TaskId, queue: u64, flags: u64) {
     let Some(dsq) = s.queues.get_mut(&queue) else {
         return s.finding(format!("there is no queue {queue:#x} for task {task}"));
     };
-    let key = if flags & ENQ_PRIQ != 0 {
+    let by_vtime = flags & ENQ_PRIQ != 0;
+    let mixes = dsq.mixes(by_vtime);
+    let key = if by_vtime {
         // SAFETY: the task's memory lives as long as the machine.
         dsq.push_by_vtime(task, unsafe { *fields.vtime })
     } else {
         dsq.push(task, flags & (ENQ_HEAD | ENQ_PREEMPT) != 0)
     };
+    if mixes {
+        s.finding(format!(
+            "queue {queue:#x} has tasks with and without a virtual time"
+        ));
+    }
     lines::queue(s, queue, true);
     s.tasks[task].key = key;
     s.tasks[task].place = Place::Queue(queue);

@@ -15,6 +15,8 @@ pub struct Dsq {
     tasks: BTreeMap<(i64, i64), TaskId>,
     first: i64,
     last: i64,
+    /// Its tasks have virtual times.
+    by_vtime: bool,
 }
 
 /// A task's place in a queue.
@@ -38,8 +40,15 @@ pub struct Walk {
 }
 
 impl Dsq {
+    /// Returns true if a task that comes with or without a virtual time is no match for those that
+    /// wait: an error of the scheduler, for which the kernel ends it.
+    pub fn mixes(&self, by_vtime: bool) -> bool {
+        !self.tasks.is_empty() && self.by_vtime != by_vtime
+    }
+
     /// At the end, or at the front.
     pub fn push(&mut self, task: TaskId, front: bool) -> Key {
+        self.by_vtime = false;
         let key = if front {
             self.first -= 1;
             (0, self.first)
@@ -53,6 +62,7 @@ impl Dsq {
 
     /// Behind all tasks with this virtual time or an earlier one.
     pub fn push_by_vtime(&mut self, task: TaskId, vtime: u64) -> Key {
+        self.by_vtime = true;
         self.last += 1;
         let key = (vtime as i64, self.last);
         self.tasks.insert(key, task);

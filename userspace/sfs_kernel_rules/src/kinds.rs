@@ -8,6 +8,7 @@ use crate::look::{look, Look};
 use crate::policy::{self, *};
 use crate::queues::{self, own, LOCAL};
 use crate::ranks;
+use crate::shards;
 use crate::ticks::{outside_is_due, short_waits};
 use crate::turns::{credit_left, fair_waiting, length, next_turn, prompt_turn, waits_long};
 use crate::watch::Call;
@@ -301,7 +302,8 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
         FILTER => {
             let queue = match pinned {
                 -1 if l.nr_shards > 1 => {
-                    with(|s| s.tasks[call.task.unwrap_or(0)].direct).map_or(0, |d| d.0)
+                    let chosen = with(|s| s.tasks[call.task.unwrap_or(0)].direct);
+                    shards::choice(l, chosen.map_or(0, |d| d.0))
                 }
                 -1 => queues::FILTER,
                 cpu => own(queues::FILTER, cpu),

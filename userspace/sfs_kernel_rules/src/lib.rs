@@ -21,6 +21,7 @@ mod queues;
 mod ranks;
 mod relief;
 mod sandboxes;
+mod shards;
 mod shares;
 mod stats;
 mod ticks;

@@ -6,6 +6,7 @@ use crate::look::{look, Look};
 use crate::policy::*;
 use crate::queues::{self, first_for, head, own};
 use crate::ranks;
+use crate::shards;
 use crate::turns::{self, prompt_turn};
 use crate::watch::Call;
 use sfs_kernel_model::state::{with, CpuId};
@@ -216,9 +217,5 @@ pub fn filter_head_waits(l: &Look) -> bool {
         || with(|s| first_for(s, queues::FILTER, l.cpu as CpuId)).is_some()
             && l.nr_shards <= 1
             && head_waits(l, queues::FILTER)
-        || (l.nr_shards > 1 && head_waits(l, queues::FILTER + shard_of(l.cpu)))
-}
-
-fn shard_of(cpu: i64) -> u64 {
-    with(|s| u64::from(s.odd.of.shard_of(cpu as usize, s.cpus.len())))
+        || (l.nr_shards > 1 && head_waits(l, shards::own(l)))
 }
