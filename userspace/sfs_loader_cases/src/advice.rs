@@ -120,8 +120,8 @@ type Means = [f64; 3];
 
 /// Serves the trace, each invocation by a process that is forked at its arrival. Its program has
 /// the name of the function. In a burst, forks follow one another: where CPUs are emulated one takes
-/// up to 5 ms, so the last ones come late, whoever schedules. Turnarounds begin behind the fork, as
-/// in a recording.
+/// up to 5 ms, so the last ones come late, whoever schedules. A turnaround begins with the fork, as in
+/// a recording.
 fn serve(trace: &[Invocation]) -> Result<Means> {
     let own = get_name()?;
     let start = now() + Duration::from_millis(200);
@@ -129,20 +129,18 @@ fn serve(trace: &[Invocation]) -> Result<Means> {
         let fork = |one: &Invocation| {
             sleep_until(start + Duration::from_micros(one.arrival_us));
             set_name(&CString::new(one.function.as_str())?)?;
-            let process = Process::spawn(|report| work(report, &one.phases));
-            process.map(|process| (now(), process))
+            Process::spawn(|report| work(report, &one.phases))
         };
-        let forked: Result<(Vec<_>, Vec<_>)> = trace.iter().map(fork).collect();
-        forked
+        trace.iter().map(fork).collect::<Result<Vec<Process>>>()
     });
     set_name(&own)?;
-    let (arrivals, mut processes) = forked?;
+    let mut processes = forked?;
     wait_for_all(&mut processes)?;
-    let turnaround = |(arrival, process): (&Duration, &Process)| {
-        let end = process.ended().context("a process has no end")?;
-        Ok(end.saturating_sub(*arrival).as_secs_f64() * 1e3)
+    let turnaround = |process: &Process| {
+        process.ended().context("a process has no end")?;
+        Ok(process.turnaround().as_secs_f64() * 1e3)
     };
-    let all: Result<Vec<f64>> = arrivals.iter().zip(&processes).map(turnaround).collect();
+    let all: Result<Vec<f64>> = processes.iter().map(turnaround).collect();
     means(&all?, &shortest(trace))
 }
 
