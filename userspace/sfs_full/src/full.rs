@@ -156,7 +156,11 @@ impl Full<'_> {
     /// Whether the result of a part that has one does not stand.
     fn is_due(&self, part: &Part, kept: &Kept) -> bool {
         let present = kept.present(part, self.code);
-        present.is_none_or(|row| self.args.again && row.outcome == Outcome::Failed)
+        present.is_none_or(|row| match row.outcome {
+            Outcome::Passed => false,
+            Outcome::Failed => self.args.again,
+            Outcome::Skipped => true,
+        })
     }
 
     /// Runs a part to its end.
@@ -195,6 +199,7 @@ impl Full<'_> {
             code: self.code.id(part.about).into(),
             commit: self.code.commit.clone(),
             seconds: since.elapsed().as_secs(),
+            outcome: part.outcome(status),
             ..Row::parse(status, &read("")?, &read(".err")?)
         })
     }

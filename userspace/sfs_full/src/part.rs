@@ -1,6 +1,7 @@
 //! The parts of `make test-full`.
 
 use crate::code::About;
+use crate::kept::Outcome;
 use crate::matrix::machine::{self, Machine, MANY_CPUS};
 use anyhow::Result;
 use sfs_jobs::failure::refuse;
@@ -40,6 +41,17 @@ impl Part {
             name: name.into(),
             command: command.iter().map(|word| word.to_string()).collect(),
             about,
+        }
+    }
+
+    /// The outcome that this exit status stands for. Our own programs end with 2 if they cannot begin,
+    /// as without a tool; make and cargo after any failure.
+    pub fn outcome(&self, status: i32) -> Outcome {
+        let is_ours = !matches!(self.command[0].as_str(), "make" | "scripts/cargo-test");
+        match status {
+            0 => Outcome::Passed,
+            2 if is_ours => Outcome::Skipped,
+            _ => Outcome::Failed,
         }
     }
 
@@ -158,6 +170,27 @@ mod tests {
         let cases = large.iter().flat_map(|part| &part.command);
         let cases = cases.filter(|word| word.starts_with("case_")).count();
         assert_eq!(cases, CASES);
+    }
+
+    #[test]
+    fn a_part_that_cannot_begin_is_skipped() {
+        let of = |name: &str, status| {
+            let parts = parts();
+            let found = parts.iter().find(|part| part.name == name);
+            found.unwrap().outcome(status)
+        };
+        let stress = [0, 1, 2, 125].map(|status| of("stress/fork", status));
+        assert_eq!(
+            stress,
+            [
+                Outcome::Passed,
+                Outcome::Failed,
+                Outcome::Skipped,
+                Outcome::Failed
+            ]
+        );
+        assert_eq!(of("search", 2), Outcome::Failed);
+        assert_eq!(of("vm", 2), Outcome::Failed);
     }
 
     #[test]

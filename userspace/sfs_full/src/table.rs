@@ -93,10 +93,13 @@ impl Group<'_> {
     }
 }
 
-fn outcome<'a>(mut rows: impl Iterator<Item = &'a Row>) -> &'static str {
-    match rows.any(|row| row.outcome == Outcome::Failed) {
-        true => "failed",
-        false => "passed",
+/// The worst outcome of a row's parts.
+fn outcome<'a>(rows: impl Iterator<Item = &'a Row>) -> &'static str {
+    let of: Vec<Outcome> = rows.map(|row| row.outcome).collect();
+    match [Outcome::Failed, Outcome::Skipped].map(|worst| of.contains(&worst)) {
+        [true, _] => "failed",
+        [false, true] => "skipped",
+        [false, false] => "passed",
     }
 }
 
