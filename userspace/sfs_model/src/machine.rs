@@ -42,6 +42,7 @@ use starts::{
 pub use starts::{Settings, MOST_FINDINGS};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::time::Instant;
 
 /// BPF_MAP_TYPE_TASK_STORAGE.
 const TASK_STORAGE: u32 = 29;
@@ -80,6 +81,8 @@ pub struct Outcome {
     pub switches: u64,
     /// The machine's time, ns.
     pub lasted_ns: u64,
+    /// The run was given up, since it took too long.
+    pub gave_up: bool,
     /// How often callbacks have interleaved; `None`: they do not on this machine.
     pub races: Option<Totals>,
     /// A digest of all that happened: the same seed has the same.
@@ -131,6 +134,8 @@ pub(crate) fn live(
         digest: seed,
         events: 0,
         at_once: 0,
+        until: settings.longest.map(|longest| Instant::now() + longest),
+        gave_up: false,
         check_ns: CHECK_NS,
     };
     machine.load();
@@ -174,6 +179,7 @@ pub(crate) fn live(
         lines,
         switches: state.cpus.iter().map(|cpu| cpu.turn).sum(),
         lasted_ns: state.now - BOOT_NS,
+        gave_up: machine.gave_up,
     };
     for task in &state.tasks {
         // SAFETY: the kernel half is not called any more.
@@ -285,6 +291,9 @@ struct Machine {
     events: u64,
     /// Those of this instant.
     at_once: u64,
+    /// When it is given up.
+    until: Option<Instant>,
+    gave_up: bool,
     check_ns: u64,
 }
 
@@ -298,7 +307,7 @@ impl Machine {
                 race::finish();
                 return self.check();
             }
-            if self.stands_still(at) {
+            if self.stands_still(at) || self.takes_long() {
                 return;
             }
             with(|s| {
@@ -355,6 +364,14 @@ impl Machine {
             with(|s| s.finding("events at one instant do not end".into()));
         }
         self.at_once > MOST_AT_ONCE
+    }
+
+    /// Returns true if the run is to be given up.
+    fn takes_long(&mut self) -> bool {
+        // Now and then, since asking for the time takes as long as an event.
+        let is_over = |until| self.events.is_multiple_of(64) && Instant::now() > until;
+        self.gave_up |= self.until.is_some_and(is_over);
+        self.gave_up
     }
 
     fn digest(&mut self, at: u64, number: u64) {

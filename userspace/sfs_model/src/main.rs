@@ -33,6 +33,9 @@ enum Task {
         /// End the run with more findings than these
         #[arg(long, default_value_t = machine::MOST_FINDINGS)]
         findings: usize,
+        /// Give it up after so many seconds of real time; default: never
+        #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        seconds: Option<u64>,
     },
     /// Make the finding of a seed small: fewer CPUs, tasks and kinds of events, less time; print
     /// the command that shows it, and its timeline
@@ -134,7 +137,19 @@ fn main() -> ExitCode {
             what,
             timeline,
             findings,
-        } => return one(&what, timeline, !what.unwatched, findings),
+            seconds,
+        } => {
+            let settings = Settings {
+                faults: what.faults(),
+                limits: what.only.clone(),
+                recorded: timeline,
+                watched: !what.unwatched,
+                most_findings: findings,
+                longest: seconds.map(Duration::from_secs),
+                ..Settings::default()
+            };
+            return one(&what, &settings);
+        }
         Task::Shrink { what, seconds } => shrink(&what, Duration::from_secs(seconds)),
         Task::Search {
             seed,
@@ -175,17 +190,9 @@ fn shrink(what: &What, time: Duration) -> anyhow::Result<bool> {
 }
 
 /// Runs one seed; the last line is for [`search`].
-fn one(what: &What, timeline: bool, watched: bool, most_findings: usize) -> ExitCode {
-    let settings = Settings {
-        faults: what.faults(),
-        limits: what.only.clone(),
-        recorded: timeline,
-        watched,
-        most_findings,
-        ..Settings::default()
-    };
+fn one(what: &What, settings: &Settings) -> ExitCode {
     let (seed, ms) = (what.seed, what.ms);
-    let outcome = machine::run(seed, ms * 1_000_000, &settings);
+    let outcome = machine::run(seed, ms * 1_000_000, settings);
     let mut out = std::io::stdout().lock();
     for (at, event) in &outcome.timeline {
         let _ = writeln!(out, "{:>12.3} ms  {event}", *at as f64 / 1e6);

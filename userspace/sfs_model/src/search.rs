@@ -16,6 +16,11 @@ use std::time::{Duration, Instant};
 pub const MS: u64 = 500;
 /// How often a search says how far it is.
 const PROGRESS: Duration = Duration::from_secs(30);
+/// Real seconds after which a seed is given up, so that a search ends when it should. Very few need
+/// as long: those in which ten thousand tasks wait in one queue that no CPU may take them from.
+const LONGEST_S: u64 = 60;
+/// What the last line of such a run says.
+const GAVE_UP: &str = ", given up";
 
 /// What a search has found.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub struct Report {
     pub known: u64,
     /// Events of all of them.
     pub events: u64,
+    /// Seeds that took too long, and were given up.
+    pub given_up: u64,
     /// The lowest seed that failed.
     pub first_failure: Option<u64>,
 }
@@ -42,12 +49,13 @@ impl Report {
 /// The last line that a run of one seed prints.
 pub fn last_line(seed: u64, ms: u64, outcome: &Outcome) -> String {
     format!(
-        "seed {seed}: {} events, {} callbacks, {} tasks in {ms} ms, digest {:016x}, {} findings",
+        "seed {seed}: {} events, {} callbacks, {} tasks in {ms} ms, digest {:016x}, {} findings{}",
         outcome.events,
         outcome.callbacks,
         outcome.tasks,
         outcome.digest,
-        outcome.findings.len()
+        outcome.findings.len(),
+        if outcome.gave_up { GAVE_UP } else { "" }
     )
 }
 
@@ -111,10 +119,11 @@ pub fn search(
     let worker = || -> Result<()> {
         while began.elapsed() < duration {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            let (events, failure) = run(seed, rules)?;
+            let (text, failure) = run(seed, rules)?;
             let mut sums = sums.lock().expect("no worker panics");
             sums.0.seeds += 1;
-            sums.0.events += events;
+            sums.0.events += events(&text);
+            sums.0.given_up += u64::from(text.trim_end().ends_with(GAVE_UP));
             let failure = failure.filter(|text| {
                 let is_known = known.has_all(text);
                 sums.0.known += u64::from(is_known);
@@ -169,38 +178,40 @@ fn line(report: &Report) -> String {
         failures,
         known,
         events,
+        given_up,
         ..
     } = report;
     let known = match known {
         0 => String::new(),
         known => format!(", {known} with known ones only"),
     };
-    format!("{seeds} seeds, {events} events, {failures} seeds with findings{known}")
+    let given_up = match given_up {
+        0 => String::new(),
+        given_up => format!(", {given_up} given up after {LONGEST_S} s"),
+    };
+    format!("{seeds} seeds, {events} events, {failures} seeds with findings{known}{given_up}")
 }
 
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "search: {text}");
 }
 
-/// Runs a seed. Returns its number of events, and what it printed if it failed.
-fn run(seed: u64, rules: bool) -> Result<(u64, Option<String>)> {
+/// Runs a seed. Returns what it printed, and that with its errors if it failed.
+fn run(seed: u64, rules: bool) -> Result<(String, Option<String>)> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(program);
     command
-        .arg("run")
-        .arg(seed.to_string())
+        .args(["run", &seed.to_string()])
+        .args(["--seconds", &LONGEST_S.to_string()])
         .args((!rules).then_some("--unwatched"))
         .stdin(Stdio::null());
     let output = command.output().context("cannot run this program again")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if output.status.success() {
-        return Ok((events(&text), None));
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    Ok((
-        events(&text),
-        Some(format!("seed {seed}, {}:\n{text}{errors}", output.status)),
-    ))
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let failure = (!output.status.success()).then(|| {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        format!("seed {seed}, {}:\n{text}{errors}", output.status)
+    });
+    Ok((text, failure))
 }
 
 /// The number of events in the last line of a run.

@@ -17,6 +17,7 @@ use sfs_kernel_model::state::{with, CpuId, Event, Faults, Place, TaskId, FIRST_P
 use sfs_kernel_model::tasks::{init_task, new_fields, push_task, KERNEL_THREAD};
 use sfs_kernel_model::timeline::Entry;
 use sfs_kernel_model::workload::{between, Behaviour};
+use std::time::Duration;
 
 /// Random numbers of arrivals, of changes, of the loader (two streams), of real-time tasks, of
 /// pauses (two streams), of oddities, of hints, of bypasses, of the kernel, of each resident.
@@ -51,6 +52,8 @@ pub struct Settings {
     pub watched: bool,
     /// The run ends with more findings than these.
     pub most_findings: usize,
+    /// It is given up after so much real time; `None`: never.
+    pub longest: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -63,6 +66,7 @@ impl Default for Settings {
             counts_lines: false,
             watched: true,
             most_findings: MOST_FINDINGS,
+            longest: None,
         }
     }
 }
