@@ -177,8 +177,7 @@ impl Full<'_> {
             let path = said(end);
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))
         };
-        let mut command = job::call(self.tree, &part.command[0]);
-        command.args(&part.command[1..]);
+        let mut command = part.call(self.tree);
         let since = Instant::now();
         let mut job = Job::start(command.stdout(create("")?).stderr(create(".err")?))?;
         let status = job.wait_and(self.interrupt, SHOW, || {

@@ -5,6 +5,9 @@ use crate::kept::Outcome;
 use crate::matrix::machine::{self, Machine, MANY_CPUS};
 use anyhow::Result;
 use sfs_jobs::failure::refuse;
+use sfs_jobs::job;
+use sfs_jobs::tree::Tree;
+use std::process::Command;
 
 /// Cases of a part on a machine with many CPUs, where all of them take more than an hour; booting
 /// takes a minute, so not one alone.
@@ -42,6 +45,21 @@ impl Part {
             command: command.iter().map(|word| word.to_string()).collect(),
             about,
         }
+    }
+
+    /// Its call, from the top of the repository. A name without a slash is a program of the host.
+    pub fn call(&self, tree: &Tree) -> Command {
+        let program = &self.command[0];
+        let mut call = match program.contains('/') {
+            true => job::call(tree, program),
+            false => Command::new(program),
+        };
+        call.current_dir(tree.root()).args(&self.command[1..]);
+        // What this make was told is not for the make of a part.
+        for told in ["MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS"] {
+            call.env_remove(told);
+        }
+        call
     }
 
     /// The outcome that this exit status stands for. Our own programs end with 2 if they cannot begin,
@@ -152,6 +170,7 @@ pub fn choose<'a>(parts: &'a [Part], patterns: &[String]) -> Result<Vec<&'a Part
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     /// Two whole parts of them on a machine with many CPUs, and one that is not.
     const CASES: usize = 2 * CASES_PER_PART + 1;
@@ -170,6 +189,23 @@ mod tests {
         let cases = large.iter().flat_map(|part| &part.command);
         let cases = cases.filter(|word| word.starts_with("case_")).count();
         assert_eq!(cases, CASES);
+    }
+
+    #[test]
+    fn each_part_calls_a_program_that_is_there() {
+        let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let tree = Tree::new(top, None);
+        for part in parts() {
+            let call = part.call(&tree);
+            let program = Path::new(call.get_program());
+            match program.parent().filter(|folder| *folder != Path::new("")) {
+                // Built by make test-full itself.
+                Some(folder) if folder.ends_with("target/release") => {}
+                Some(_) => assert!(program.exists(), "{}", program.display()),
+                None => assert_eq!(program, Path::new("make")),
+            }
+            assert_eq!(call.get_current_dir(), Some(tree.root()));
+        }
     }
 
     #[test]
