@@ -56,7 +56,7 @@ impl Part {
         };
         call.current_dir(tree.root()).args(&self.command[1..]);
         // What this make was told is not for the make of a part.
-        for told in ["MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS"] {
+        for told in ["MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"] {
             call.env_remove(told);
         }
         call
