@@ -29,23 +29,27 @@ const LIVE: [&str; 6] = [
 ];
 
 /// What decides about them besides.
-const AROUND_LIVE: [&str; 6] = [
-    "rust-toolchain.toml",
-    "scheds",
-    "tests/run",
-    "tests/unsteady",
-    "tests/waste",
-    "vm",
-];
+const AROUND_LIVE: [&str; 4] = ["tests/run", "tests/unsteady", "tests/waste", "vm"];
 
 /// What searches in the model, with the kernel half as it is and with variants of it.
 const MODEL: [&str; 2] = ["sfs_model", "sfs_variants"];
 
 /// What decides about that besides.
-const AROUND_MODEL: [&str; 3] = ["rust-toolchain.toml", "scheds", "tests/findings"];
+const AROUND_MODEL: [&str; 1] = ["tests/findings"];
+
+/// What decides about each program: the kernel half, which is in all of them, and the compilers.
+const AROUND_ALL: [&str; 4] = [
+    "rust-toolchain.toml",
+    "scheds",
+    "scripts/rustc-anywhere",
+    "userspace/.cargo",
+];
 
 /// The libraries of others, and the crates of the workspace.
 const LOCK: &str = "userspace/Cargo.lock";
+
+/// How all crates are built, and which there are.
+const WORKSPACE: &str = "userspace/Cargo.toml";
 
 /// Bytes of the checksum that stand for the code.
 const BYTES: usize = 6;
@@ -82,12 +86,13 @@ impl Code {
     /// # Errors
     /// If this is no clone, there is no git, or a crate's description cannot be read.
     pub fn of(tree: &Tree) -> Result<Self> {
-        let lock = git(tree, &["show", &format!("HEAD:{LOCK}")])?;
+        let show = |path: &str| git(tree, &["show", &format!("HEAD:{path}")]);
+        let others = sources::libraries(&show(LOCK)?) + &sources::settings(&show(WORKSPACE)?)?;
         let built = |crates: &[&str], around: &[&str]| {
             let folders = sources::folders(tree.root(), crates)?;
             let paths: Vec<&str> = folders.iter().map(String::as_str).collect();
-            let objects = objects(tree, &[&paths, around].concat())?;
-            Ok::<_, anyhow::Error>(checksum(&(objects + &sources::libraries(&lock))))
+            let objects = objects(tree, &[&paths, around, &AROUND_ALL].concat())?;
+            Ok::<_, anyhow::Error>(checksum(&(objects + &others)))
         };
         let commit = git(tree, &["rev-parse", "--short=7", "HEAD"])?;
         let changes = [&["status", "--porcelain", "--"], &PATHS[..]].concat();

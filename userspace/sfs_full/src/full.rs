@@ -198,8 +198,7 @@ impl Full<'_> {
             code: self.code.id(part.about).into(),
             commit: self.code.commit.clone(),
             seconds: since.elapsed().as_secs(),
-            outcome: part.outcome(status),
-            ..Row::parse(status, &read("")?, &read(".err")?)
+            ..Row::parse(part.outcome(status), &read("")?, &read(".err")?)
         })
     }
 

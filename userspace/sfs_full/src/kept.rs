@@ -49,13 +49,15 @@ pub struct Row {
 }
 
 impl Row {
-    /// A part's result, from its exit status and what it said; the caller fills in the rest.
-    pub fn parse(status: i32, out: &str, errors: &str) -> Self {
+    /// A part's result, from what it came to and said; the caller fills in the rest.
+    pub fn parse(outcome: Outcome, out: &str, errors: &str) -> Self {
         let suite = Said::parse(out, errors);
         let counts = counts(&suite.total);
         let said = [out, errors].map(|text| text.lines().rev().find(|line| !line.is_empty()));
-        let last = match (status, said) {
-            (0, [Some(last), _]) | (_, [_, Some(last)]) | (_, [Some(last), None]) => last,
+        let last = match (outcome, said) {
+            (Outcome::Passed, [Some(last), _]) | (_, [_, Some(last)]) | (_, [Some(last), None]) => {
+                last
+            }
             _ => "",
         };
         let note = match (counts, suite.failed.is_empty()) {
@@ -64,10 +66,7 @@ impl Row {
         };
         Self {
             part: String::new(),
-            outcome: match status {
-                0 => Outcome::Passed,
-                _ => Outcome::Failed,
-            },
+            outcome,
             passed: counts.map(|[passed, _, _]| passed),
             failed: counts.map(|[_, failed, _]| failed),
             skipped: counts.map(|[_, _, skipped]| skipped),
@@ -167,10 +166,14 @@ mod tests {
     use super::*;
 
     fn row(part: &str, status: i32, out: &str, errors: &str) -> Row {
+        let outcome = match status {
+            0 => Outcome::Passed,
+            _ => Outcome::Failed,
+        };
         Row {
             part: part.into(),
             code: "c".into(),
-            ..Row::parse(status, out, errors)
+            ..Row::parse(outcome, out, errors)
         }
     }
 

@@ -43,6 +43,26 @@ pub fn libraries(lock: &str) -> String {
         .collect()
 }
 
+/// The settings of the workspace that hold for all crates (profiles, features of libraries, lints):
+/// its `Cargo.toml` without the names of the crates.
+///
+/// # Errors
+/// If it is none.
+pub fn settings(manifest: &str) -> Result<String> {
+    let mut table: toml::Table = manifest
+        .parse()
+        .context("cannot read the workspace's Cargo.toml")?;
+    let workspace = table.get_mut("workspace").and_then(|of| of.as_table_mut());
+    if let Some(workspace) = workspace {
+        workspace.remove("members");
+        let libraries = workspace.get_mut("dependencies");
+        if let Some(libraries) = libraries.and_then(|of| of.as_table_mut()) {
+            libraries.retain(|_, library| library.get("path").is_none());
+        }
+    }
+    Ok(table.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +107,18 @@ mod tests {
         let theirs = lock.replace("1.0.0", "1.0.1");
         assert_eq!(libraries(lock), libraries(&ours));
         assert_ne!(libraries(lock), libraries(&theirs));
+    }
+
+    #[test]
+    fn a_new_crate_is_no_setting_and_a_feature_or_a_profile_is() {
+        let workspace = "[workspace]\nmembers = [\"a\"]\n[workspace.dependencies]\na = { path = \"a\" }\nserde = { version = \"1\" }\n[profile.release]\nlto = false\n";
+        let of = |text: &str| settings(text).unwrap();
+        let more = workspace.replace("[\"a\"]", "[\"a\", \"b\"]");
+        let more = more.replace("a = {", "b = { path = \"b\" }\na = {");
+        assert_eq!(of(workspace), of(&more));
+        assert_ne!(of(workspace), of(&workspace.replace("false", "true")));
+        let feature = workspace.replace("\"1\"", "\"1\", features = [\"derive\"]");
+        assert_ne!(of(workspace), of(&feature));
+        assert!(settings("[workspace").is_err());
     }
 }

@@ -183,7 +183,7 @@ mod tests {
                 code: commit.into(),
                 commit: commit.into(),
                 seconds: 90,
-                ..Row::parse(0, out, "")
+                ..Row::parse(Outcome::Passed, out, "")
             };
             kept.put(row).unwrap();
         }

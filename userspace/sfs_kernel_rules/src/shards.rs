@@ -18,15 +18,14 @@ pub fn choice(l: &Look, chosen: u64) -> u64 {
         return own;
     }
     let is_shorter = |shard: &u64| seen(l, *shard) < seen(l, own);
-    let mut others = (FILTER..FILTER + l.nr_shards as u64).filter(|shard| *shard != own);
-    let must_leave = others.clone().all(|shard| is_shorter(&shard));
-    if chosen == own && must_leave {
-        return others.next().unwrap_or(own);
+    let others = (FILTER..FILTER + l.nr_shards as u64).filter(|shard| *shard != own);
+    let (mut may, longer): (Vec<u64>, Vec<u64>) = others.partition(is_shorter);
+    if !longer.is_empty() {
+        may.push(own);
     }
-    let may = chosen == own || others.any(|shard| shard == chosen && is_shorter(&shard));
-    if may {
+    if may.contains(&chosen) {
         chosen
     } else {
-        own
+        may[0]
     }
 }

@@ -269,7 +269,7 @@ fn advise_predicts_a_steady_load(bench: &Bench) -> Result<()> {
 
 fn advise_predicts_bursts(bench: &Bench) -> Result<()> {
     // In a burst of the short table on 8 CPUs an invocation comes each 2.6 ms, and a fork takes 5 ms
-    // there: when they came would depend on the scheduler.
+    // there: how late they come would depend on the scheduler.
     let scale = if bench.cpus() > 4 { 1.0 } else { TABLE.scale };
     let table = Table1 { scale, ..TABLE };
     let workload = Workload {

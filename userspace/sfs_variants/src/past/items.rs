@@ -151,7 +151,7 @@ pub const ITEMS: [Item; 27] = [
     },
     Item {
         defect: "`update_sandbox()` runs without a lock",
-        shows: Shows::Never("it takes hints, and the model's loader gets none"),
+        shows: Shows::Never("no check compares sandboxes: the rules are those of today"),
     },
     Item {
         defect: "who exits as SCHED_FIFO never leaves its invocation",
@@ -176,7 +176,9 @@ pub const ITEMS: [Item; 27] = [
     },
     Item {
         defect: "tasks of cpusets count as restricted",
-        shows: Shows::Never("concerns shards, and the model has one"),
+        shows: Shows::Never(
+            "no check says in which shard a task is to wait: the rules are those of today",
+        ),
     },
     Item {
         defect: "shared words, locks and caches on large machines",
