@@ -1,8 +1,9 @@
 //! `sfs_suite stress`: scx_sfs in a guest, under mixes of load by stress-ng.
 
 use crate::vm;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
+use sfs_jobs::failure::refuse;
 use sfs_jobs::tree::{in_path, Tree};
 use std::ffi::OsString;
 
@@ -60,8 +61,9 @@ pub fn run(tree: &Tree, args: &StressArgs) -> Result<u8> {
     ];
     let mut command = vm::call(tree, TIMEOUT, &options);
     vm::bring_in(tree, &mut command, &PROGRAMS)?;
-    let stress_ng = in_path("stress-ng")
-        .context("stress-ng is not installed; scripts/setup-host stress installs it")?;
+    let Some(stress_ng) = in_path("stress-ng") else {
+        refuse!("stress-ng is not installed; scripts/setup-host stress installs it");
+    };
     command
         .arg("--in")
         .arg(stress_ng)
