@@ -124,7 +124,7 @@ bench: build ## any schedulers on any workload; variables: userspace/target/rele
 peers: build ## the sched_ext schedulers to compare with, for make bench; NAME="scx_flash ..." for some only (userspace/target/release/sfs_lab peers --help)
 	@$(LAB) peers $(NAME)
 
-parity: build ## programs that are not functions, under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..." (docs/parity.md; userspace/target/release/sfs_lab parity --help)
+parity: build ## programs that are not functions, under EEVDF and under scx_sfs: a table; ROWS="--all" for a night, or "handoffs/* ..."; MACHINES=4 for how far rows vary (docs/parity.md; userspace/target/release/sfs_lab parity --help)
 	@$(LAB) parity $(ROWS)
 
 league: build ## many workloads under all schedulers, and where scx_sfs is not the best; QUICK=1 for a dozen, WORKLOADS="azure* ..." for some (docs/league.md; userspace/target/release/sfs_league --help)

@@ -13,7 +13,7 @@ const FUNCTIONS: &str = "--cgroup functions/*";
 /// The column of the kernel's own scheduler.
 pub const EEVDF: &str = "eevdf";
 
-/// Policies of scx_sfs; the first is its default.
+/// Policies of scx_sfs.
 const POLICIES: [&str; 3] = ["sfs", "learned", "fair"];
 
 /// How many characters of a digest are kept.

@@ -6,6 +6,7 @@
 
 mod archives;
 mod column;
+mod machines;
 mod measure;
 mod page;
 pub mod results;
@@ -67,6 +68,10 @@ pub struct ParityArgs {
     /// Numbers of CPUs, 1 to 999, separated by spaces; of a table all that there are
     #[arg(long, env = "CPUS", value_name = "CPUS", value_delimiter = ' ', value_parser = value_parser!(u32).range(1..=999))]
     cpus: Vec<u32>,
+    /// Machines that measure each row, each a little different (vm/run --perturb); the tables have how
+    /// far it varies
+    #[arg(long, env = "MACHINES", value_name = "N", default_value = "1", value_parser = value_parser!(u32).range(1..=99))]
+    machines: u32,
     /// Columns, separated by spaces; sfs, learned and fair are policies of scx_sfs
     ///
     /// By default eevdf, sfs, learned and fair, and scx_bpfland and scx_cosmos if `make
@@ -144,7 +149,8 @@ impl ParityArgs {
         if files.is_empty() {
             refuse!("there are no results in {}", self.out.display());
         }
-        Ok(table::text(&files))
+        let first: Vec<_> = files.iter().filter(|of| of.machine == 0).cloned().collect();
+        Ok(table::text(&first) + &machines::text(&files))
     }
 
     fn measure(&self, tree: &Tree, interrupt: &Interrupt) -> Result<()> {
@@ -172,6 +178,7 @@ impl ParityArgs {
             columns,
             rows,
             cpus,
+            machines: self.machines,
             only_missing: self.missing,
             jobs: self.jobs(),
             out: &self.out,

@@ -37,6 +37,8 @@ pub struct Plan<'a> {
     pub columns: Vec<Column>,
     pub rows: Vec<String>,
     pub cpus: Vec<u32>,
+    /// How many machines, each a little different, measure every row.
+    pub machines: u32,
     /// Whether rows that other programs were measured with are left alone.
     pub only_missing: bool,
     /// Guests at the same time.
@@ -52,6 +54,8 @@ pub struct Plan<'a> {
 /// Rows that one guest measures, all of them with a load or all without.
 struct Batch<'a> {
     cpus: u32,
+    /// What `vm/run --perturb` makes of the machine.
+    machine: u32,
     column: &'a Column,
     rows: Vec<String>,
 }
@@ -118,10 +122,13 @@ impl Plan<'_> {
 
     fn batches(&self) -> Result<Vec<Batch<'_>>> {
         let mut batches = Vec::new();
-        for cpus in &self.cpus {
+        let machines = 0..self.machines;
+        for (machine, cpus) in
+            machines.flat_map(|one| self.cpus.iter().map(move |&cpus| (one, cpus)))
+        {
             for column in &self.columns {
                 let programs = column.made_of(self.tree, self.release, &self.archives)?;
-                let kept = results::read(&self.file(column, *cpus))?;
+                let kept = results::read(&self.file(column, cpus, machine))?;
                 let missing = results::missing(&kept, &self.rows, &programs, self.only_missing);
                 let (loaded, alone): (Vec<_>, Vec<_>) =
                     missing.into_iter().partition(|row| row.ends_with(LOAD));
@@ -129,7 +136,8 @@ impl Plan<'_> {
                     .into_iter()
                     .flat_map(|rows| rows.chunks(ROWS_OF_A_GUEST));
                 batches.extend(guests.map(|rows| Batch {
-                    cpus: *cpus,
+                    cpus,
+                    machine,
                     column,
                     rows: rows.to_vec(),
                 }));
@@ -139,20 +147,23 @@ impl Plan<'_> {
     }
 
     /// The file of a column's results.
-    fn file(&self, column: &Column, cpus: u32) -> PathBuf {
-        results::path(&self.tree.at(self.out), &column.name, cpus)
+    fn file(&self, column: &Column, cpus: u32, machine: u32) -> PathBuf {
+        results::path(&self.tree.at(self.out), &column.name, cpus, machine)
     }
 
     /// Measures all rows of a batch, in as many guests as it takes: a guest that ends takes
     /// the row that it was at with it, and the next one goes on after that. Returns what is
     /// to be said about it.
     fn measure(&self, mut batch: Batch) -> Result<String> {
-        let file = self.file(batch.column, batch.cpus);
+        let file = self.file(batch.column, batch.cpus, batch.machine);
         let programs = batch
             .column
             .made_of(self.tree, self.release, &self.archives)?;
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let place = format!("{} on {} CPUs", batch.column.name, batch.cpus);
+        let mut place = format!("{} on {} CPUs", batch.column.name, batch.cpus);
+        if batch.machine > 0 {
+            place += &format!(", machine {}", batch.machine);
+        }
         while !batch.rows.is_empty() {
             let ended = self.boot(&batch, folder.path());
             let text = read(&folder.path().join("log"));
@@ -192,6 +203,7 @@ impl Plan<'_> {
         };
         let mut vm = job::call_tied(self.tree, "vm/run");
         vm.args(["--quiet", "--timeout", TIMEOUT, "--mem", "3G"])
+            .args(["--perturb", &batch.machine.to_string()])
             .args(["--cpus", &batch.cpus.to_string(), "--console"])
             .arg(folder.join("console"))
             .arg("--in")

@@ -1,4 +1,5 @@
-//! Results: the files `SCHEDULER-CPUS.tsv`, a line for each row.
+//! Results: the files `SCHEDULER-CPUS.tsv`, a line for each row, and `SCHEDULER-CPUS@MACHINE.tsv`
+//! of other machines.
 
 use anyhow::{Context, Result};
 use nix::fcntl::{Flock, FlockArg};
@@ -76,9 +77,14 @@ impl Line {
     }
 }
 
-/// Where the results of a scheduler on so many CPUs are.
-pub fn path(folder: &Path, scheduler: &str, cpus: u32) -> PathBuf {
-    folder.join(format!("{scheduler}-{cpus}.tsv"))
+/// Where the results of a scheduler on so many CPUs are. Machine 0 is the one without
+/// perturbations, which the tables of single rows are of.
+pub fn path(folder: &Path, scheduler: &str, cpus: u32, machine: u32) -> PathBuf {
+    let machine = match machine {
+        0 => String::new(),
+        other => format!("@{other}"),
+    };
+    folder.join(format!("{scheduler}-{cpus}{machine}.tsv"))
 }
 
 /// The lines of a file, without its head; none if it is not there.
@@ -96,48 +102,56 @@ pub fn read(path: &Path) -> Result<Vec<Line>> {
 }
 
 /// A file that has been read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Results {
     /// The scheduler.
     pub scheduler: String,
     /// The number of CPUs.
     pub cpus: u32,
+    /// The machine: what `vm/run --perturb` was given, or 0.
+    pub machine: u32,
     /// The results.
     pub lines: Vec<Line>,
 }
 
 /// The results in a folder that are of these schedulers, and on these numbers of CPUs unless
-/// there is none: those of one number of CPUs after another, in the order of `schedulers`.
+/// there is none: those of one number of CPUs after another, in the order of `schedulers`, and for
+/// each of them by machine.
 ///
 /// # Errors
 /// If a file cannot be read. A folder that is not there has no results.
 pub fn files(folder: &Path, schedulers: &[&str], cpus: &[u32]) -> Result<Vec<Results>> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let counts: BTreeSet<u32> = names.filter_map(|name| count(&name)).collect();
+    let found: BTreeSet<(u32, String, u32)> = names.filter_map(|name| parts(&name)).collect();
+    let counts: BTreeSet<u32> = found.iter().map(|(count, _, _)| *count).collect();
+    let wanted = |count: &u32| cpus.is_empty() || cpus.contains(count);
     let mut files = Vec::new();
-    for count in counts {
-        if !cpus.is_empty() && !cpus.contains(&count) {
-            continue;
-        }
+    for cpus in counts.into_iter().filter(wanted) {
         for scheduler in schedulers {
-            let path = path(folder, scheduler, count);
-            if fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
-                files.push(Results {
-                    scheduler: scheduler.to_string(),
-                    cpus: count,
-                    lines: read(&path)?,
-                });
+            let first = (cpus, scheduler.to_string(), 0);
+            let last = (cpus, scheduler.to_string(), u32::MAX);
+            for (_, scheduler, machine) in found.range(first..=last) {
+                let lines = read(&path(folder, scheduler, cpus, *machine))?;
+                if !lines.is_empty() {
+                    files.push(Results {
+                        scheduler: scheduler.clone(),
+                        cpus,
+                        machine: *machine,
+                        lines,
+                    });
+                }
             }
         }
     }
     Ok(files)
 }
 
-/// The number of CPUs in the name of a file.
-fn count(name: &str) -> Option<u32> {
-    let (_, count) = name.strip_suffix(".tsv")?.rsplit_once('-')?;
-    count.parse().ok()
+/// The number of CPUs, the scheduler and the machine in the name of a file.
+fn parts(name: &str) -> Option<(u32, String, u32)> {
+    let (scheduler, rest) = name.strip_suffix(".tsv")?.rsplit_once('-')?;
+    let (cpus, machine) = rest.split_once('@').unwrap_or((rest, "0"));
+    Some((cpus.parse().ok()?, scheduler.into(), machine.parse().ok()?))
 }
 
 /// Returns the rows of `rows` without a result of these programs in `lines`. The first are those
@@ -269,7 +283,7 @@ mod tests {
     #[test]
     fn a_row_that_is_measured_again_takes_the_place_of_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
-        let path = path(folder.path(), "sfs", 4);
+        let path = path(folder.path(), "sfs", 4, 0);
         keep(&path, log("kernel 6.18\nrow b 1 us\nrow a+load 2 us").lines).unwrap();
         keep(&path, log("kernel 6.18\nrow b 3 us\nrow a 4 us").lines).unwrap();
         let rows: Vec<String> = read(&path)
@@ -280,6 +294,36 @@ mod tests {
         assert_eq!(rows, ["a 4", "a+load 2", "b 3"]);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("row\tvalue\tunit\t"), "{text}");
+    }
+
+    #[test]
+    fn files_come_by_cpus_then_scheduler_then_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        for (scheduler, cpus, machine) in [
+            ("sfs", 8, 0),
+            ("scx_a-b", 4, 10),
+            ("scx_a-b", 4, 2),
+            ("scx_a-b", 4, 0),
+            ("other", 4, 0),
+        ] {
+            let path = path(folder.path(), scheduler, cpus, machine);
+            keep(&path, log("kernel 6.18\nrow a 1 us").lines).unwrap();
+        }
+        let found = |cpus: &[u32]| -> Vec<(String, u32, u32)> {
+            let files = files(folder.path(), &["sfs", "scx_a-b"], cpus).unwrap();
+            let parts = files.into_iter();
+            parts
+                .map(|of| (of.scheduler, of.cpus, of.machine))
+                .collect()
+        };
+        let of = |scheduler: &str, cpus, machine| (scheduler.to_string(), cpus, machine);
+        let four = [
+            of("scx_a-b", 4, 0),
+            of("scx_a-b", 4, 2),
+            of("scx_a-b", 4, 10),
+        ];
+        assert_eq!(found(&[4]), four);
+        assert_eq!(found(&[])[3..], [of("sfs", 8, 0)]);
     }
 
     #[test]

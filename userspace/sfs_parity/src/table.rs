@@ -5,16 +5,23 @@ use super::results::{Line, Results};
 use std::collections::{BTreeSet, HashMap};
 
 /// A ratio below this is set in bold.
-const GOAL: f64 = 0.95;
+pub(crate) const GOAL: f64 = 0.95;
 
 /// From this on a value has no decimals; below it has four digits.
 const WHOLE: f64 = 1000.0;
 
-/// The tables of these results, one for each number of CPUs.
+/// The scheduler whose rows below the goal are listed first: scx_sfs without an option.
+const DEFAULT: &str = "learned";
+
+/// The tables of these results, one for each number of CPUs, and before them the rows of each that
+/// are below the goal.
 pub fn text(files: &[Results]) -> String {
-    let tables = files.chunk_by(|one, other| one.cpus == other.cpus);
-    let tables: String = tables.map(|columns| Table::new(columns).text()).collect();
-    legend(&kernels(files)) + &tables
+    let groups = || files.chunk_by(|one, other| one.cpus == other.cpus);
+    let below: String = groups()
+        .filter_map(|columns| Table::new(columns).losses())
+        .collect();
+    let tables: String = groups().map(|columns| Table::new(columns).text()).collect();
+    legend(&kernels(files)) + &below + &tables
 }
 
 /// The kernels of all values, in order of appearance.
@@ -75,13 +82,40 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn text(mut self) -> String {
+    /// Title and head.
+    fn head(&self, title: &str) -> String {
         let cpus = self.columns[0].cpus;
         let plural = if cpus == 1 { "" } else { "s" };
         let names = self.columns.iter().map(|column| &column.scheduler[..]);
         let names: String = names.map(|name| format!(" {name} |")).collect();
         let rule = "---|".repeat(self.columns.len());
-        let mut text = format!("\n### {cpus} CPU{plural}\n\n| row |{names}\n|---|{rule}\n");
+        format!("\n### {title}{cpus} CPU{plural}\n\n| row |{names}\n|---|{rule}\n")
+    }
+
+    /// The rows below the goal under scx_sfs without an option. None if there is none.
+    fn losses(mut self) -> Option<String> {
+        let mut columns = self.columns.iter();
+        let index = columns.position(|column| column.scheduler == DEFAULT)?;
+        let lines = self.lines[index].values().copied();
+        let is_below = |line: &&Line| {
+            let eevdf = self.lines[0].get(&line.row[..]);
+            let ratio = eevdf.and_then(|eevdf| ratio(eevdf, line, &eevdf.unit));
+            ratio.is_some_and(|ratio| ratio < GOAL)
+        };
+        let rows: BTreeSet<&str> = lines.filter(is_below).map(|line| &line.row[..]).collect();
+        if self.columns[0].scheduler != EEVDF || rows.is_empty() {
+            return None;
+        }
+        let mut text = self.head(&format!("Below {GOAL} under `{DEFAULT}`: "));
+        for row in rows {
+            let eevdf = self.lines[0][row];
+            text += &self.row(eevdf);
+        }
+        Some(text)
+    }
+
+    fn text(mut self) -> String {
+        let mut text = self.head("");
         if self.columns[0].scheduler != EEVDF {
             return text + "\nNothing was measured under EEVDF.\n";
         }
@@ -161,7 +195,7 @@ impl<'a> Table<'a> {
 
 /// How a value relates to EEVDF's. More is better, always: for a time, EEVDF's is divided by
 /// the other one. None if the two cannot be compared.
-fn ratio(eevdf: &Line, line: &Line, unit: &str) -> Option<f64> {
+pub(crate) fn ratio(eevdf: &Line, line: &Line, unit: &str) -> Option<f64> {
     let (base, value) = (eevdf.number(), line.number());
     if base <= 0.0 || value <= 0.0 || eevdf.kernel != line.kernel {
         return None;
@@ -174,7 +208,7 @@ fn ratio(eevdf: &Line, line: &Line, unit: &str) -> Option<f64> {
 
 /// A positive number as text: whole from 1000 on, with four significant digits below, and
 /// without zeros at its end.
-fn rounded(number: f64) -> String {
+pub(crate) fn rounded(number: f64) -> String {
     if number >= WHOLE {
         return format!("{number:.0}");
     }
