@@ -203,7 +203,6 @@ impl Plan<'_> {
         };
         let mut vm = job::call_tied(self.tree, "vm/run");
         vm.args(["--quiet", "--timeout", TIMEOUT, "--mem", "3G"])
-            .args(["--perturb", &batch.machine.to_string()])
             .args(["--cpus", &batch.cpus.to_string(), "--console"])
             .arg(folder.join("console"))
             .arg("--in")
@@ -217,6 +216,9 @@ impl Plan<'_> {
         if needs(&NEED_SERVERS) {
             let servers = self.archives.servers.display();
             vm.arg("--in").arg(format!("{servers}:/servers.tar"));
+        }
+        if batch.machine > 0 {
+            vm.args(["--perturb", &batch.machine.to_string()]);
         }
         if let Some(program) = &batch.column.program {
             vm.arg("--in").arg(program);

@@ -132,13 +132,13 @@ pub fn files(folder: &Path, schedulers: &[&str], cpus: &[u32]) -> Result<Vec<Res
             let first = (cpus, scheduler.to_string(), 0);
             let last = (cpus, scheduler.to_string(), u32::MAX);
             for (_, scheduler, machine) in found.range(first..=last) {
-                let lines = read(&path(folder, scheduler, cpus, *machine))?;
-                if !lines.is_empty() {
+                let path = path(folder, scheduler, cpus, *machine);
+                if fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
                     files.push(Results {
                         scheduler: scheduler.clone(),
                         cpus,
                         machine: *machine,
-                        lines,
+                        lines: read(&path)?,
                     });
                 }
             }
