@@ -157,6 +157,8 @@ fn results_are_extended() {
     let after = ["compile 1 three", "keystrokes 1 three", "requests/4 1 one"];
     assert_eq!(kept(tree, "sfs"), after);
     assert_eq!(kept(tree, "eevdf"), before);
+    measured(tree, &["compile"], &[("MACHINES", "2")]);
+    assert!(tree.join("docs/results/parity/sfs-4@1.tsv").exists());
 }
 
 #[test]
@@ -187,61 +189,6 @@ fn guests_have_what_their_rows_need() {
         calls[1],
         " SCHEDULER_ARGS=--policy fair --cgroup functions/* --env ROWS=keystrokes+load --",
     );
-}
-
-#[test]
-fn other_machines_have_files_of_their_own() {
-    let tree = tree();
-    let tree = tree.path();
-    let output = measured(tree, &["keystrokes"], &[("MACHINES", "2")]);
-    let calls = fs::read_to_string(tree.join("calls")).unwrap();
-    let perturbed = calls.lines().filter(|call| call.contains("--perturb 1 "));
-    assert_eq!(
-        (calls.lines().count(), perturbed.count()),
-        (4, 2),
-        "{calls}"
-    );
-    for column in ["eevdf", "sfs"] {
-        let first = fs::read(tree.join(format!("docs/results/parity/{column}-4.tsv")));
-        let other = fs::read(tree.join(format!("docs/results/parity/{column}-4@1.tsv")));
-        assert_eq!(first.unwrap(), other.unwrap());
-    }
-    let text = String::from_utf8(output.stdout).unwrap();
-    let row = "| keystrokes | 1 to 1 ops/s | 1.00 (1.00 to 1.00; 2) |\n";
-    assert!(text.contains("### 4 CPUs, several machines\n"), "{text}");
-    assert!(text.contains(row), "{text}");
-    // Nothing is missing now; with another machine two rows are.
-    measured(
-        tree,
-        &["keystrokes"],
-        &[("MACHINES", "3"), ("MISSING", "1")],
-    );
-    let calls = fs::read_to_string(tree.join("calls")).unwrap();
-    let last: Vec<&str> = calls.lines().skip(4).collect();
-    assert_eq!(last.len(), 2, "{calls}");
-    assert!(
-        last.iter().all(|call| call.contains("--perturb 2 ")),
-        "{calls}"
-    );
-}
-
-#[test]
-fn losses_of_the_default_come_first() {
-    let tree = tree();
-    let out = tree.path().join("docs/results/parity");
-    fs::create_dir_all(&out).unwrap();
-    let head = "row\tvalue\tunit\tcommit\tkernel\tprograms\tnote\n";
-    let line = |row: &str, value: &str| format!("{row}\t{value}\tops/s\tabc\t6.18\t123\t\n");
-    let rows = |values: [&str; 2]| head.to_string() + &line("a", values[0]) + &line("b", values[1]);
-    fs::write(out.join("eevdf-4.tsv"), rows(["100", "100"])).unwrap();
-    fs::write(out.join("learned-4.tsv"), rows(["96", "94"])).unwrap();
-    let text = tables(tree.path(), &[]);
-    let (losses, all) = text.split_once("\n### 4 CPUs\n").unwrap();
-    let loss =
-        "### Below 0.95 under `learned`: 4 CPUs\n\n| row | eevdf | learned |\n|---|---|---|\n\
-                | b | 100 ops/s abc | **0.94** abc |\n";
-    assert!(losses.ends_with(loss), "{losses}");
-    assert!(all.contains("| a | 100 ops/s abc | 0.96 abc |\n"), "{all}");
 }
 
 #[test]

@@ -235,6 +235,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn losses_of_the_default_come_first() {
+        let results = |scheduler: &str, values: [&str; 2]| {
+            let line = |(row, value): (&str, &str)| Line {
+                row: row.into(),
+                value: value.into(),
+                unit: "ops/s".into(),
+                commit: "abc".into(),
+                ..Line::default()
+            };
+            Results {
+                scheduler: scheduler.into(),
+                cpus: 4,
+                machine: 0,
+                lines: ["a", "b"].into_iter().zip(values).map(line).collect(),
+            }
+        };
+        let both = [
+            results("eevdf", ["100", "100"]),
+            results("learned", ["96", "94"]),
+        ];
+        let text = text(&both);
+        let (losses, all) = text.split_once("\n### 4 CPUs\n").unwrap();
+        let loss =
+            "### Below 0.95 under `learned`: 4 CPUs\n\n| row | eevdf | learned |\n|---|---|---|\n\
+                    | b | 100 ops/s abc | **0.94** abc |\n";
+        assert!(losses.ends_with(loss), "{losses}");
+        assert!(all.contains("| a | 100 ops/s abc | 0.96 abc |\n"), "{all}");
+    }
+
+    #[test]
     fn values_have_four_digits() {
         for (number, text) in [
             (1_024_787.4, "1024787"),
