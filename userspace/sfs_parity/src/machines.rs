@@ -1,7 +1,8 @@
 //! Rows that several machines have measured, each a little different: how far a figure is luck.
 
+use super::column::EEVDF;
 use super::results::{Line, Results};
-use super::table::{ratio, rounded, GOAL};
+use super::table::{cpus, head, ratio, rounded, GOAL};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer machines say nothing about how a row varies.
@@ -54,26 +55,19 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// None if no row was measured on several machines, or none under the first scheduler, EEVDF.
+    /// None if no row was measured on several machines, or nothing under EEVDF, which comes first.
     fn text(&self) -> Option<String> {
         let (base, others) = self.schedulers.split_first()?;
+        if *base != EEVDF {
+            return None;
+        }
         let rows: BTreeSet<&str> = self.values.keys().map(|(row, _)| *row).collect();
         let lines: String = rows
             .into_iter()
             .filter_map(|row| self.line(row, base, others))
             .collect();
-        let names: String = self
-            .schedulers
-            .iter()
-            .map(|name| format!(" {name} |"))
-            .collect();
-        let rule = "---|".repeat(self.schedulers.len());
-        let plural = if self.cpus == 1 { "" } else { "s" };
-        let head = format!(
-            "\n### {} CPU{plural}, several machines\n\n| row |{names}\n|---|{rule}\n",
-            self.cpus
-        );
-        (!lines.is_empty()).then(|| head + &lines)
+        let title = cpus(self.cpus) + ", several machines";
+        (!lines.is_empty()).then(|| head(&title, &self.schedulers) + &lines)
     }
 
     fn line(&self, row: &str, base: &str, others: &[&str]) -> Option<String> {
@@ -183,6 +177,14 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("| c |"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_relative_to_another_scheduler() {
+        let values = [("a", "100", "ops/s")];
+        let files =
+            ["learned", "fair"].map(|name| [0, 1].map(|machine| results(name, machine, &values)));
+        assert_eq!(text(files.as_flattened()), "");
     }
 
     #[test]

@@ -84,12 +84,12 @@ impl<'a> Table<'a> {
 
     /// Title and head.
     fn head(&self, title: &str) -> String {
-        let cpus = self.columns[0].cpus;
-        let plural = if cpus == 1 { "" } else { "s" };
-        let names = self.columns.iter().map(|column| &column.scheduler[..]);
-        let names: String = names.map(|name| format!(" {name} |")).collect();
-        let rule = "---|".repeat(self.columns.len());
-        format!("\n### {title}{cpus} CPU{plural}\n\n| row |{names}\n|---|{rule}\n")
+        let columns = self.columns.iter();
+        let schedulers: Vec<&str> = columns.map(|column| &column.scheduler[..]).collect();
+        head(
+            &(title.to_string() + &cpus(self.columns[0].cpus)),
+            &schedulers,
+        )
     }
 
     /// The rows below the goal under scx_sfs without an option. None if there is none.
@@ -191,6 +191,19 @@ impl<'a> Table<'a> {
         let counts: String = sums.iter().map(counts).collect();
         format!("| geometric mean | |{means}\n| rows, below 0.95 | |{counts}\n")
     }
+}
+
+/// The title of a table, and its first lines.
+pub(crate) fn head(title: &str, schedulers: &[&str]) -> String {
+    let names: String = schedulers.iter().map(|name| format!(" {name} |")).collect();
+    let rule = "---|".repeat(schedulers.len());
+    format!("\n### {title}\n\n| row |{names}\n|---|{rule}\n")
+}
+
+/// `4 CPUs`.
+pub(crate) fn cpus(count: u32) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} CPU{plural}")
 }
 
 /// How a value relates to EEVDF's. More is better, always: for a time, EEVDF's is divided by
