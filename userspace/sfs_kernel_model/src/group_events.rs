@@ -306,7 +306,10 @@ fn offline(group: GroupId) {
     with(|s| s.groups.all[group].stage = Stage::Killed);
     let mut at = group;
     while with(|s| s.groups.all[at].stage == Stage::Killed && s.groups.all[at].children == 0) {
-        let known = with(|s| s.groups.is_known(at).then_some(s.groups.all[at].memory));
+        let known = with(|s| {
+            s.groups.drop_account(at);
+            s.groups.is_known(at).then_some(s.groups.all[at].memory)
+        });
         if let Some(memory) = known {
             // SAFETY: the group is one of the machine's.
             unsafe { ffi::model_group_offline(memory) };
@@ -376,8 +379,12 @@ fn set_limit() {
             settings.quota_us = NO_LIMIT;
             settings.burst_us = 0;
         }
+        if before == settings {
+            return None;
+        }
         s.groups.all[group].settings = settings;
-        (before != settings).then_some((group, s.groups.all[group].memory, settings))
+        s.groups.drop_account(group);
+        Some((group, s.groups.all[group].memory, settings))
     });
     let Some((group, memory, settings)) = found else {
         return;

@@ -199,7 +199,13 @@ impl Groups {
         limit.map_or(0, |group| group as u64 + 1)
     }
 
-    /// tg_set_bandwidth(): a limit is set at `now`.
+    /// tg_set_bandwidth() begins, or a group goes offline. Until the kernel half has returned, tasks
+    /// may be held back by the old limit, by the new one or by none.
+    pub fn drop_account(&mut self, group: GroupId) {
+        self.limited -= usize::from(self.all[group].account.take().is_some());
+    }
+
+    /// tg_set_bandwidth(): a limit has been set at `now`.
     pub fn set_account(&mut self, group: GroupId, now: u64) {
         let group = &mut self.all[group];
         let Settings {
