@@ -85,7 +85,7 @@ static void change_sandbox(struct task_struct *p, struct task_ctx *tctx, u64 id)
 		inv = sandbox_invocation(id);
 		if (inv)
 			__sync_fetch_and_add(&inv->nr_threads, 1);
-	} else if (p->pid == p->tgid && !id) {
+	} else if (keeps_invocation(p) && !id) {
 		end_invocation(p, tctx, &tctx->own);
 		tctx->own.state = INV_NONE;
 	}

@@ -6,6 +6,13 @@
 #ifndef __SFS_INVOCATION_BPF_H
 #define __SFS_INVOCATION_BPF_H
 
+/* Return true if the invocation that @p works for is in @p's own context: the first thread of a
+ * process has its process's. Not for sandboxes as units. */
+static bool keeps_invocation(const struct task_struct *p)
+{
+	return unit == SFS_UNIT_THREAD || p->pid == p->tgid;
+}
+
 /* Return the invocation that @p works for, or NULL if there is no context. */
 static struct invocation *lookup_invocation(struct task_struct *p, struct task_ctx *tctx)
 {
@@ -14,7 +21,7 @@ static struct invocation *lookup_invocation(struct task_struct *p, struct task_c
 
 	if (unit == SFS_UNIT_CGROUP)
 		return sandbox_invocation(tctx->sandbox);
-	if (unit == SFS_UNIT_THREAD || p->pid == p->tgid)
+	if (keeps_invocation(p))
 		return &tctx->own;
 	leader = p->group_leader;
 	if (!leader)

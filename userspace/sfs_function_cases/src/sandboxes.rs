@@ -56,6 +56,11 @@ pub const CASES: &[Case] = &[
         run: moved_out_is_no_function,
     },
     Case {
+        name: "moved_out_threads_are_no_functions",
+        about: "--unit thread: so do the invocations of all threads of a process",
+        run: moved_out_threads_are_no_functions,
+    },
+    Case {
         name: "a_thousand_sandboxes",
         about: "the loader follows 1,000 sandboxes that are made, used (one in ten) and removed",
         run: a_thousand_sandboxes,
@@ -223,6 +228,27 @@ fn moved_out_is_no_function(bench: &Bench) -> Result<()> {
     outside.take(process.pid())?;
     sandbox.remove()?;
     scheduler.wait_for("no sandbox", |stats| stats.sandboxes == 0)?;
+    drop(process);
+    scheduler.finish()
+}
+
+fn moved_out_threads_are_no_functions(bench: &Bench) -> Result<()> {
+    let scheduler = load(bench, "--unit thread")?;
+    let sandbox = Cgroup::new("functions/f")?;
+    let outside = Cgroup::new("outside")?;
+    scheduler.wait_for("the sandbox", |stats| stats.sandboxes == 1)?;
+    let process = in_sandbox(&sandbox, || {
+        let work = || loop {
+            burn(ms(1));
+            sfs_testbed::clock::sleep(ms(1));
+        };
+        std::thread::spawn(work);
+        std::thread::spawn(work);
+        work();
+    })?;
+    scheduler.wait_for("three invocations", |stats| stats.arrivals == 3)?;
+    outside.take(process.pid())?;
+    scheduler.wait_for("their ends", |stats| stats.completions == 3)?;
     drop(process);
     scheduler.finish()
 }

@@ -42,7 +42,6 @@ pub const IDLE: i64 = 32;
 /// Units: process, sandbox, thread.
 pub const UNIT_PROCESS: i64 = 0;
 pub const UNIT_CGROUP: i64 = 1;
-pub const UNIT_THREAD: i64 = 2;
 
 /// The weight of a task with a nice value of 0, outside of groups.
 pub const WEIGHT: i64 = 1 << 20;

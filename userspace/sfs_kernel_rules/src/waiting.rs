@@ -43,13 +43,6 @@ fn is_told_meanwhile(l: &Look) -> bool {
     l.only_sandboxes != 0 && l.kinds & HINT != 0 && (l.fresh != 0 || l.sandbox == 0)
 }
 
-/// A thread that is a unit of its own keeps its credit when it leaves its sandbox, unless it is the
-/// first of its process. It waits in FILTER then, and a switch of the mode moves it to FAIR with the
-/// functions. Its credit bounds what it gains; docs/reliability.md has it among what is left open.
-fn keeps_credit(l: &Look) -> bool {
-    l.only_sandboxes != 0 && l.unit == UNIT_THREAD && !is_function(l) && has_credit(l)
-}
-
 fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
     let kind = if queue >> 32 == 0 {
         queue >> 16
@@ -73,8 +66,7 @@ fn wrong(task: TaskId, queue: u64, l: &Look) -> Option<String> {
             l.queue
         ));
     }
-    let is_right =
-        is_function(l) == (kind == 2) || is_told_meanwhile(l) || (kind == 2 && keeps_credit(l));
+    let is_right = is_function(l) == (kind == 2) || is_told_meanwhile(l);
     if matches!(kind, 2 | 6) && !is_right && !race::is_on() {
         return Some("functions and others have queues of their own".to_owned());
     }
