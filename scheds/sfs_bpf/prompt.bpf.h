@@ -109,10 +109,12 @@ static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u
 	grant_prompt_turn(p, tctx, now);
 }
 
-/* The task goes to sleep. The new sample counts for a quarter: one longer run, or an interrupt
+/* The task goes to sleep at @now. The new sample counts for a quarter: one longer run, or an interrupt
  * charged to the task, does not turn a daemon into a hog. */
-static void end_activity(struct task_ctx *tctx)
+static void end_activity(struct task_ctx *tctx, u64 now)
 {
+	tctx->slept_at = now;
+	tctx->slept_clock = often.sharing_clock;
 	tctx->usual_ns += (s64)(tctx->turn_used_ns - tctx->usual_ns) >> 2;
 }
 

@@ -237,6 +237,8 @@ static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx 
 	bool is_new = tctx->fresh;
 	struct invocation *inv = note_runnable(p, tctx, wakeup, now);
 
+	if (wakeup && has_rank(p, tctx, inv))
+		pay_by_sleep(tctx, inv, now);
 	if (wakeup || serves_functions(p, tctx, is_new))
 		begin_activity(p, tctx, now);
 	return inv;
@@ -1078,7 +1080,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	note_exit_is_over(p, tctx, now);
 	if (runnable)
 		return;
-	end_activity(tctx);
+	end_activity(tctx, now);
 	if (!inv)
 		return;
 	if (p->__state == SFS_TASK_DEAD)

@@ -314,6 +314,10 @@ struct task_ctx {
 	u64 served_at_ns;           /* se.sum_exec_runtime at which it has had SERVED_NS */
 	u64 turn_used_ns;           /* CPU time since the last wake-up */
 	u64 usual_ns;               /* average CPU time between two sleeps */
+	u64 slept_at;               /* when it went to sleep last */
+	u64 slept_clock;            /* the same on the sharing clock */
+	u64 paid_ns;                /* CPU time of its unit that it has slept for (pay_by_sleep()) */
+	u64 paid_clock;             /* its wake-up after that, on the sharing clock */
 	u64 prompt_ns;              /* turn_used_ns up to which its turns are prompt */
 	struct token_bucket prompt; /* CPU time left for prompt turns */
 	u64 filter_used_ns;         /* CPU time in FILTER that FAIR has not charged yet */
@@ -339,6 +343,7 @@ struct task_ctx {
 	u32 groups_generation; /* `group` is valid for it */
 	u32 turn;              /* enum turn */
 	u32 seq;               /* invocation of the CPU times above */
+	u32 paid_seq;          /* invocation of paid_ns */
 	u32 rank;
 	u32 sandbox_generation; /* `sandbox` is valid for it */
 	u32 in_update;          /* update_sandbox() is running; exchanged */

@@ -306,10 +306,8 @@ fn offline(group: GroupId) {
     with(|s| s.groups.all[group].stage = Stage::Killed);
     let mut at = group;
     while with(|s| s.groups.all[at].stage == Stage::Killed && s.groups.all[at].children == 0) {
-        let known = with(|s| {
-            s.groups.drop_account(at);
-            s.groups.is_known(at).then_some(s.groups.all[at].memory)
-        });
+        with(|s| s.groups.drop_account(at));
+        let known = with(|s| s.groups.is_known(at).then_some(s.groups.all[at].memory));
         if let Some(memory) = known {
             // SAFETY: the group is one of the machine's.
             unsafe { ffi::model_group_offline(memory) };
@@ -379,16 +377,13 @@ fn set_limit() {
             settings.quota_us = NO_LIMIT;
             settings.burst_us = 0;
         }
-        if before == settings {
-            return None;
-        }
         s.groups.all[group].settings = settings;
-        s.groups.drop_account(group);
-        Some((group, s.groups.all[group].memory, settings))
+        (before != settings).then_some((group, s.groups.all[group].memory, settings))
     });
     let Some((group, memory, settings)) = found else {
         return;
     };
+    with(|s| s.groups.drop_account(group));
     // SAFETY: the group is one of the machine's.
     unsafe { ffi::model_set_bandwidth(memory, &settings) };
     with(|s| {

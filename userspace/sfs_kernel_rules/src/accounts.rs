@@ -7,7 +7,7 @@ use crate::queues::{self, OUTSIDE};
 use crate::stats::counter;
 use crate::turns::{self, report_recovery};
 use crate::watch::{Call, Callback};
-use crate::{functions, kinds, lengths, shares, ticks};
+use crate::{functions, kinds, lengths, ranks, shares, ticks};
 use sfs_kernel_model::state::with;
 use sfs_kernel_model::tasks::DEAD;
 
@@ -162,6 +162,9 @@ fn runnable(call: &Call, e: &mut Expected) -> Left {
     let fresh = e.l.fresh != 0;
     let borrows = queues::head_wait(OUTSIDE, e.l.now) < 4 * MS;
     e.note_runnable(wakeup);
+    if wakeup && turns::has_rank(&e.l) {
+        ranks::pay_by_sleep(&mut e.l);
+    }
     if wakeup || (fresh && !is_function(&e.l)) {
         e.begin_activity(borrows);
     }

@@ -449,6 +449,7 @@ impl Expected {
         if is_runnable {
             return;
         }
+        (l.asleep_at, l.asleep_clock) = (l.now, l.sharing_clock);
         l.usual += (l.turn_used - l.usual) >> 2;
         if l.has_inv == 0 {
             return;

@@ -78,32 +78,68 @@ fn table_of(l: &Look) -> Option<Table> {
     })
 }
 
-/// The task's rank, and the slice after which it worsens.
-pub fn look_up(l: &mut Look) {
-    let (used, most) = (attained(l), longest_slice(l));
-    let bucket = bucket_of(used);
-    l.rank = bucket;
-    l.slice = most;
-    if l.i_service != 0 {
-        l.rank = bucket_of(since(l.i_service, used));
+/// The task wakes up. It pays for its unit's CPU time with a third of its sleep or, if that is
+/// more, with what equal sharing would have given it.
+pub fn pay_by_sleep(l: &mut Look) {
+    if l.paid_seq != l.i_seq {
+        (l.paid_seq, l.paid) = (l.i_seq, 0);
         return;
     }
-    let Some(table) = table_of(l) else { return };
+    let shared = since(l.sharing_clock, l.asleep_clock);
+    let paid = (since(l.now, l.asleep_at) / 3).max(shared);
+    l.paid = (l.paid + paid).min(l.i_used);
+    l.paid_clock = l.sharing_clock;
+}
+
+/// The rank of an invocation that has used so much CPU time, and the slice after which it worsens.
+fn at(l: &Look, table: &Table, used: i64, most: i64) -> (i64, i64) {
+    let bucket = bucket_of(used);
     let mut worse = i64::from(table.worse[bucket as usize]);
-    l.rank = i64::from(table.rank[bucket as usize]);
+    let mut rank = i64::from(table.rank[bucket as usize]);
     let burst = i64::from(table.burst);
-    if l.i_burst == 0 && bucket < burst && burst < l.rank {
-        (l.rank, worse) = (burst, burst);
+    if l.i_burst == 0 && bucket < burst && burst < rank {
+        (rank, worse) = (burst, burst);
     }
-    if worse < BUCKETS {
-        l.slice = (bucket_start(worse) - used).max(MS).min(most);
+    let slice = match worse < BUCKETS {
+        true => (bucket_start(worse) - used).max(MS).min(most),
+        false => most,
+    };
+    (rank, slice)
+}
+
+/// The same for a task that has slept for the rest. If it owes nothing of before this wake-up, but
+/// for half of what it usually takes, then the rest of that is what it needs.
+fn at_unpaid(l: &Look, table: &Table, most: i64) -> (i64, i64) {
+    let unpaid = since(l.i_used, l.paid);
+    let left = l.usual - l.turn_used;
+    match left > 0 && unpaid <= l.turn_used + l.usual / 2 {
+        true => (bucket_of(left), left.max(MS).min(most)),
+        false => at(l, table, unpaid, most),
     }
+}
+
+/// The task's rank, and the slice after which it worsens. Returns the rank of all its CPU time.
+pub fn look_up(l: &mut Look) -> i64 {
+    let (used, most) = (attained(l), longest_slice(l));
+    (l.rank, l.slice) = (bucket_of(used), most);
+    if l.i_service != 0 {
+        l.rank = bucket_of(since(l.i_service, used));
+        return l.rank;
+    }
+    let Some(table) = table_of(l) else {
+        return l.rank;
+    };
+    let whole = at(l, &table, used, most);
+    let pays = l.paid != 0 && l.paid_seq == l.i_seq;
+    let of_rest = pays.then(|| at_unpaid(l, &table, most));
+    (l.rank, l.slice) = of_rest.filter(|rest| rest.0 < whole.0).unwrap_or(whole);
+    whole.0
 }
 
 /// The same, and its deadline: its arrival, and three times the cost of its completion.
 pub fn update(l: &mut Look) {
     let has_had_longest = l.ranked_used + MS >= longest_slice(l);
-    look_up(l);
+    let whole = look_up(l);
     l.slice_end = l.i_used + l.slice;
     let (clock, from) = (
         l.sharing_clock,
@@ -113,7 +149,12 @@ pub fn update(l: &mut Look) {
             l.sharing_clock
         },
     );
-    l.deadline = from.wrapping_add(AGEING * bucket_start(l.rank) / 10);
+    let cost = |rank| AGEING * bucket_start(rank) / 10;
+    l.deadline = from.wrapping_add(cost(whole));
+    let by_rest = l.paid_clock.wrapping_add(cost(l.rank));
+    if l.rank < whole && before(by_rest, l.deadline) {
+        l.deadline = by_rest;
+    }
     if has_had_longest {
         l.ranked_used = 0;
         if before(l.deadline, clock) {

@@ -32,6 +32,12 @@ pub const CASES: &[Case] = &[
         run: short_wakeups_are_prompt,
     },
     Case {
+        name: "busy_timers_wake_up_as_under_eevdf",
+        about: "without an option, a process that sleeps for most of the time and takes 3 ms when it \
+                wakes up, or sometimes 12, is no later than under EEVDF beside functions",
+        run: busy_timers_wake_up_as_under_eevdf,
+    },
+    Case {
         name: "programs_start_as_under_eevdf",
         about: "a process outside the sandboxes starts programs on a saturated machine",
         run: programs_start_as_under_eevdf,
@@ -86,11 +92,16 @@ impl Lateness {
 /// Wakes up repeatedly, burns 0.2 ms each time, and returns the delay of each
 /// wake-up.
 fn wake_up_often() -> Vec<Duration> {
+    wake_up_for(|_| Duration::from_micros(200))
+}
+
+/// The same, with the CPU time of each wake-up by its number.
+fn wake_up_for(used: impl Fn(usize) -> Duration) -> Vec<Duration> {
     let mut due = now() + PAUSE;
-    let one = |_| {
+    let one = |number| {
         sleep_until(due);
         let late = since(due);
-        burn(Duration::from_micros(200));
+        burn(used(number));
         due = now() + PAUSE;
         late
     };
@@ -179,6 +190,38 @@ fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
     }
     drop(functions);
     scheduler.finish()
+}
+
+/// CPU time of a wake-up that is no short one, and of one in twenty.
+fn busy(number: usize) -> Duration {
+    ms(if number % 20 == 0 { 12 } else { 3 })
+}
+
+fn busy_timers_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
+    let lateness = || in_a_daemon(|| wake_up_for(busy)).map(Lateness::of);
+    let functions = bench.saturate_filter()?;
+    let base = lateness()?;
+    drop(functions);
+    let say = |name, of: &Lateness| {
+        bench.say(format_args!(
+            "{name}: mean {:?}, p99 {:?}, worst {:?}",
+            of.mean, of.p99, of.worst
+        ));
+    };
+    say("EEVDF", &base);
+    for options in ["--policy learned", "--policy fair"] {
+        let scheduler = bench.load(options)?;
+        let functions = bench.saturate_filter()?;
+        sleep(ms(100));
+        let ours = lateness()?;
+        say(options, &ours);
+        bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
+        bench.at_most("99th percentile", ours.p99, base.p99 * 3 / 2 + EMULATED)?;
+        bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        drop(functions);
+        scheduler.finish()?;
+    }
+    Ok(())
 }
 
 /// Forks an invocation after each `pause` until the report says to stop. The first `endless`
