@@ -34,7 +34,7 @@
 #define PROMPT_LEAST_NS (NSEC_PER_MSEC / 10)
 
 /* If nothing tells which processes are functions, tasks that use no more than this between two
- * sleeps, on average, count as daemons. */
+ * sleeps, on average, count as daemons, and so do those that mostly sleep (pay_by_sleep()). */
 #define PROMPT_SHORT_NS (2 * NSEC_PER_MSEC)
 
 /* Initial average of a new process: three short runs make it a daemon, one does not. A function
@@ -68,7 +68,8 @@ static bool is_daemon(const struct task_struct *p, const struct task_ctx *tctx)
 {
 	if (is_system(p))
 		return false;
-	return !is_function(p, tctx) || (!only_sandboxes && tctx->usual_ns <= PROMPT_SHORT_NS);
+	return !is_function(p, tctx) ||
+	       (!only_sandboxes && (tctx->usual_ns <= PROMPT_SHORT_NS || tctx->mostly_sleeps));
 }
 
 /* Return the CPU time that prompt turns may take beyond the CPU's tokens: none if other tasks
@@ -79,12 +80,13 @@ static s64 borrowable(u64 now)
 }
 
 /* @p wakes up: set how long it may run promptly. A task that may be a function (nothing tells)
- * gets one turn at most. The CPU bucket checked is that of the CPU where it wakes up; the CPU
+ * gets one turn at most, unless it mostly sleeps. The CPU bucket checked is that of the CPU where it wakes up; the CPU
  * where it runs pays. */
 static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
-	s64 most = is_function(p, tctx) ? PROMPT_SLICE_NS : PROMPT_BURST_NS;
+	bool one_turn = is_function(p, tctx) && !tctx->mostly_sleeps;
+	s64 most = one_turn ? PROMPT_SLICE_NS : PROMPT_BURST_NS;
 
 	tctx->prompt_ns = 0;
 	if (!cctx || !is_daemon(p, tctx))

@@ -95,6 +95,10 @@ static u64 attained(const struct invocation *inv)
 /* Sleep pays for a third as much CPU time: a quarter of a CPU is free. */
 #define SLEEP_PER_CPU_TIME 3
 
+/* A task that has slept for so much CPU time, and owes no more than this, mostly sleeps: a server has
+ * bursts of requests. */
+#define OWED_NS PROMPT_BURST_NS
+
 /*
  * @p, of @inv's unit, wakes up at @now. A server begins no invocation that anything sees, as long as
  * requests reach it over connections that exist, or timers wake it up. If all its CPU time counted
@@ -114,12 +118,14 @@ static void pay_by_sleep(struct task_ctx *tctx, const struct invocation *inv, u6
 	if (tctx->paid_seq != inv->seq) {
 		tctx->paid_seq = inv->seq;
 		tctx->paid_ns = 0;
+		tctx->mostly_sleeps = false;
 		return;
 	}
 	tctx->paid_ns += paid > shared ? paid : shared;
 	if (tctx->paid_ns > inv->used_ns)
 		tctx->paid_ns = inv->used_ns;
 	tctx->paid_clock = clock;
+	tctx->mostly_sleeps = tctx->paid_ns >= OWED_NS && inv->used_ns - tctx->paid_ns <= OWED_NS;
 }
 
 /* Return the longest slice with which all waiting tasks get one within the guard. */
@@ -156,17 +162,18 @@ static void rank_at(struct task_ctx *tctx, const struct invocation *inv,
 }
 
 /* Set @tctx's rank if only @unpaid of its unit's CPU time counts for it, and its slice. A task that
- * has slept for what it used before this wake-up most likely needs as much again as usual. */
+ * mostly sleeps is likely to need as much again as usual. Once it has had that, it is expected to
+ * need as much again as since the wake-up. */
 static void rank_at_unpaid(struct task_ctx *tctx, const struct invocation *inv,
 			   const struct sfs_rank_table *table, u64 unpaid, u64 most)
 {
 	u64 usual = tctx->usual_ns, used = tctx->turn_used_ns, left;
 
-	if (used >= usual || unpaid > used + usual / 2) {
+	if (!tctx->mostly_sleeps) {
 		rank_at(tctx, inv, table, unpaid, most);
 		return;
 	}
-	left = usual - used;
+	left = used < usual ? usual - used : used;
 	tctx->rank = bucket_of(left);
 	if (left < NSEC_PER_MSEC)
 		left = NSEC_PER_MSEC;

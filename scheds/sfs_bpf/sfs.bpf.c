@@ -237,7 +237,7 @@ static struct invocation *begin_runnable(struct task_struct *p, struct task_ctx 
 	bool is_new = tctx->fresh;
 	struct invocation *inv = note_runnable(p, tctx, wakeup, now);
 
-	if (wakeup && has_rank(p, tctx, inv))
+	if (wakeup && inv && is_function(p, tctx))
 		pay_by_sleep(tctx, inv, now);
 	if (wakeup || serves_functions(p, tctx, is_new))
 		begin_activity(p, tctx, now);

@@ -358,6 +358,7 @@ struct task_ctx {
 	bool chose_idle_cpu;    /* select_cpu() has found an idle CPU for this wake-up */
 	bool handed_over;       /* the waker is about to sleep (see is_handed_over()) */
 	bool slept;             /* has slept since the last boundary */
+	bool mostly_sleeps;     /* at its last wake-up it owed little: see pay_by_sleep() */
 	bool has_key;           /* p->scx.dsq_vtime is queue_key, not its virtual time */
 	bool outranked;         /* its CPU goes to other ranked work */
 	bool yielded;

@@ -162,7 +162,7 @@ fn runnable(call: &Call, e: &mut Expected) -> Left {
     let fresh = e.l.fresh != 0;
     let borrows = queues::head_wait(OUTSIDE, e.l.now) < 4 * MS;
     e.note_runnable(wakeup);
-    if wakeup && turns::has_rank(&e.l) {
+    if wakeup && e.l.has_inv != 0 && is_function(&e.l) {
         ranks::pay_by_sleep(&mut e.l);
     }
     if wakeup || (fresh && !is_function(&e.l)) {

@@ -84,7 +84,7 @@ pub fn check(call: &Call) {
         0
     };
     equal("virtual time of all", a.vtime_of_all, all);
-    let daemon = !is_system(l) && (!is_function(l) || (l.only_sandboxes == 0 && l.usual <= 2 * MS));
+    let daemon = !is_system(l) && may_be_daemon(l);
     same("daemon", a.is_daemon, daemon);
     same("late loader", a.loader_is_late, ticks::loader_is_late(l));
     same("known debts", a.debts_are_known, ticks::debts_are_known(l));

@@ -466,14 +466,14 @@ impl Expected {
         l.turn_used = 0;
         l.prompt = 0;
         let function = is_function(l);
-        let may_be_daemon = !function || (l.only_sandboxes == 0 && l.usual <= 2 * MS);
-        if is_system(l) || !may_be_daemon {
+        if is_system(l) || !may_be_daemon(l) {
             return;
         }
         l.tokens = filled(l.tokens, since(l.now, l.filled_at) / 4);
         l.c_tokens = filled(l.c_tokens, since(l.now, l.c_filled_at) / 2);
         (l.filled_at, l.c_filled_at) = (l.now, l.now);
-        let own = l.tokens.min(if function { 4 * MS } else { PROMPT_BURST });
+        let one_turn = function && l.mostly_sleeps == 0;
+        let own = l.tokens.min(if one_turn { 4 * MS } else { PROMPT_BURST });
         let lent = if borrows && !function { 4 * MS } else { 0 };
         let most = if l.c_tokens < own {
             own.min(l.c_tokens + lent)
@@ -484,6 +484,11 @@ impl Expected {
             l.prompt = most;
         }
     }
+}
+
+/// Not a function or, if nothing tells, one that runs for a short time or mostly sleeps.
+pub fn may_be_daemon(l: &Look) -> bool {
+    !is_function(l) || (l.only_sandboxes == 0 && (l.usual <= 2 * MS || l.mostly_sleeps != 0))
 }
 
 /// A bucket of prompt CPU time with so much more.

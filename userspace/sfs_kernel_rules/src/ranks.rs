@@ -82,13 +82,14 @@ fn table_of(l: &Look) -> Option<Table> {
 /// more, with what equal sharing would have given it.
 pub fn pay_by_sleep(l: &mut Look) {
     if l.paid_seq != l.i_seq {
-        (l.paid_seq, l.paid) = (l.i_seq, 0);
+        (l.paid_seq, l.paid, l.mostly_sleeps) = (l.i_seq, 0, 0);
         return;
     }
     let shared = since(l.sharing_clock, l.asleep_clock);
     let paid = (since(l.now, l.asleep_at) / 3).max(shared);
     l.paid = (l.paid + paid).min(l.i_used);
     l.paid_clock = l.sharing_clock;
+    l.mostly_sleeps = i64::from(l.paid >= PROMPT_BURST && l.i_used - l.paid <= PROMPT_BURST);
 }
 
 /// The rank of an invocation that has used so much CPU time, and the slice after which it worsens.
@@ -107,15 +108,17 @@ fn at(l: &Look, table: &Table, used: i64, most: i64) -> (i64, i64) {
     (rank, slice)
 }
 
-/// The same for a task that has slept for the rest. If it owes nothing of before this wake-up, but
-/// for half of what it usually takes, then the rest of that is what it needs.
+/// The same for a task that has slept for the rest. If it mostly sleeps, then it needs what is left
+/// of what it usually takes, or else as much again.
 fn at_unpaid(l: &Look, table: &Table, most: i64) -> (i64, i64) {
-    let unpaid = since(l.i_used, l.paid);
-    let left = l.usual - l.turn_used;
-    match left > 0 && unpaid <= l.turn_used + l.usual / 2 {
-        true => (bucket_of(left), left.max(MS).min(most)),
-        false => at(l, table, unpaid, most),
+    if l.mostly_sleeps == 0 {
+        return at(l, table, since(l.i_used, l.paid), most);
     }
+    let left = match l.turn_used < l.usual {
+        true => l.usual - l.turn_used,
+        false => l.turn_used,
+    };
+    (bucket_of(left), left.max(MS).min(most))
 }
 
 /// The task's rank, and the slice after which it worsens. Returns the rank of all its CPU time.

@@ -74,6 +74,7 @@ MODEL_BEGIN
 	W(served_at, t->served_at_ns) W(turn_used, t->turn_used_ns) W(usual, t->usual_ns) \
 	W(asleep_at, t->slept_at) W(asleep_clock, t->slept_clock) W(paid, t->paid_ns) \
 	W(paid_clock, t->paid_clock) W(paid_seq, t->paid_seq) \
+	W(mostly_sleeps, t->mostly_sleeps) \
 	W(prompt, t->prompt_ns) W(tokens, t->prompt.tokens_ns) W(filled_at, t->prompt.filled_at) \
 	W(filter_used, t->filter_used_ns) W(fair_used, t->fair_used_ns) W(deadline, t->deadline) \
 	W(queue_key, t->queue_key) W(fair_vtime, t->fair_vtime) W(slice, t->slice) \
