@@ -182,7 +182,8 @@ static void rank_at_unpaid(struct task_ctx *tctx, const struct invocation *inv,
 
 /* Set @tctx's rank, and the slice after which it worsens: the better one of all of the unit's CPU
  * time, and of what it has not slept for. Return the first of them. */
-static u32 look_up_rank(struct task_ctx *tctx, const struct invocation *inv)
+__global_func u32 look_up_rank(struct task_ctx *tctx __arg_nonnull,
+			       const struct invocation *inv __arg_nonnull)
 {
 	const struct sfs_rank_table *table = table_of(inv);
 	u64 used = attained(inv), most = longest_slice(), slice;

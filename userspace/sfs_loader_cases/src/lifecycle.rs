@@ -39,7 +39,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "verifier_has_little_to_do",
-        about: "the verifier needs at most 60,000 instructions for a program and 130,000 for all",
+        about: "the verifier needs at most 60,000 instructions for a program and 150,000 for all",
         run: verifier_has_little_to_do,
     },
     Case {
@@ -147,7 +147,7 @@ fn loads_and_unloads_8_times(bench: &Bench) -> Result<()> {
 
 fn verifier_has_little_to_do(bench: &Bench) -> Result<()> {
     const LARGEST: u64 = 60_000;
-    const ALL: u64 = 130_000;
+    const ALL: u64 = 150_000;
     let scheduler = bench.load("--verbose")?;
     let log = scheduler.log();
     scheduler.finish()?;
@@ -165,7 +165,7 @@ fn verifier_has_little_to_do(bench: &Bench) -> Result<()> {
 }
 
 /// Returns the programs in libbpf's log of the load, each with the number of instructions
-/// that the verifier processed.
+/// that the verifier processed. Linux 7.2 has another line, with those of each function.
 fn verified(log: &str) -> Vec<(&str, u64)> {
     let mut program = "";
     let mut counts = Vec::new();
@@ -173,7 +173,9 @@ fn verified(log: &str) -> Vec<(&str, u64)> {
         if let Some((before, _)) = line.split_once("': -- BEGIN PROG LOAD LOG --") {
             program = before.rsplit('\'').next().unwrap_or_default();
         } else if let Some((_, rest)) = line.split_once(" processed ") {
-            let count = rest.split(' ').next().and_then(|word| word.parse().ok());
+            let count = rest
+                .split_once(" insns")
+                .and_then(|(count, _)| count.parse().ok());
             counts.extend(count.map(|count| (program, count)));
         }
     }
