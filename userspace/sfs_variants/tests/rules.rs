@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// A file, what stands there, and what is wrong instead.
-const WRONG: [(&str, &str, &str); 8] = [
+const WRONG: [(&str, &str, &str); 9] = [
     (
         "invocation.bpf.h",
         "inv->credit_ns = slice_ns;\n\tinv->used_ns = 0;",
@@ -30,8 +30,13 @@ const WRONG: [(&str, &str, &str); 8] = [
     ),
     (
         "rank.bpf.h",
-        "bucket_start(tctx->rank) / 10;",
-        "bucket_start(tctx->rank) / 9;",
+        "bucket_start(rank) / 10;",
+        "bucket_start(rank) / 9;",
+    ),
+    (
+        "rank.bpf.h",
+        "#define SLEEP_PER_CPU_TIME 3",
+        "#define SLEEP_PER_CPU_TIME 4",
     ),
     (
         "share.bpf.h",
