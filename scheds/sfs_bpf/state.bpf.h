@@ -316,7 +316,7 @@ struct task_ctx {
 	u64 usual_ns;               /* average CPU time between two sleeps */
 	u64 slept_at;               /* when it went to sleep last */
 	u64 slept_clock;            /* the same on the sharing clock */
-	u64 paid_ns;                /* CPU time of its unit that it has slept for (pay_by_sleep()) */
+	u64 paid_ns;                /* unit's CPU time that it has slept for (rank.bpf.h) */
 	u64 paid_clock;             /* its wake-up after that, on the sharing clock */
 	u64 prompt_ns;              /* turn_used_ns up to which its turns are prompt */
 	struct token_bucket prompt; /* CPU time left for prompt turns */

@@ -194,7 +194,7 @@ fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
 
 /// CPU time of a wake-up that is no short one, and of one in twenty.
 fn busy(number: usize) -> Duration {
-    ms(if number % 20 == 0 { 12 } else { 3 })
+    ms(if number.is_multiple_of(20) { 12 } else { 3 })
 }
 
 fn busy_timers_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
