@@ -80,8 +80,8 @@ static s64 borrowable(u64 now)
 }
 
 /* @p wakes up: set how long it may run promptly. A task that may be a function (nothing tells)
- * gets one turn at most, unless it mostly sleeps. The CPU bucket checked is that of the CPU where it wakes up; the CPU
- * where it runs pays. */
+ * gets one turn at most, unless it mostly sleeps. The CPU bucket checked is that of the CPU where
+ * it wakes up; the CPU where it runs pays. */
 static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	struct cpu_ctx *cctx = lookup_cpu_ctx(scx_bpf_task_cpu(p));
@@ -111,8 +111,8 @@ static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u
 	grant_prompt_turn(p, tctx, now);
 }
 
-/* The task goes to sleep at @now. The new sample counts for a quarter: one longer run, or an interrupt
- * charged to the task, does not turn a daemon into a hog. */
+/* The task goes to sleep at @now. The new sample counts for a quarter: one longer run, or an
+ * interrupt charged to the task, does not turn a daemon into a hog. */
 static void end_activity(struct task_ctx *tctx, u64 now)
 {
 	tctx->slept_at = now;

@@ -95,19 +95,21 @@ static u64 attained(const struct invocation *inv)
 /* Sleep pays for a third as much CPU time: a quarter of a CPU is free. */
 #define SLEEP_PER_CPU_TIME 3
 
-/* A task that has slept for so much CPU time, and owes no more than this, mostly sleeps: a server has
- * bursts of requests. */
+/* A task that has slept for so much CPU time, and owes no more than this, mostly sleeps: a server
+ * has bursts of requests. */
 #define OWED_NS PROMPT_BURST_NS
 
 /*
- * @p, of @inv's unit, wakes up at @now. A server begins no invocation that anything sees, as long as
- * requests reach it over connections that exist, or timers wake it up. If all its CPU time counted
- * for its rank, it would wait behind all functions: a process that took 3 ms of 13 was seen to wait
- * for 0.4 s, and one that starts functions for 0.7 s. So its rank is looked up for the CPU time
- * that it has not slept for as well, and the better one counts. Sleep pays for a third as much CPU
- * time or, if that is more, for what equal sharing would have given the task meanwhile. A task that
- * computes for more than that gains little by naps. The first sleep of an invocation pays nothing:
- * functions often wait once.
+ * A task of @inv's unit wakes up at @now. A server begins no invocation that anything sees, as long
+ * as requests reach it over connections that exist, or timers wake it up. If all its CPU time
+ * counted for its rank, it would wait behind all functions: a process that took 3 ms of 13 was seen
+ * to wait for 0.4 s, and one that starts functions for 0.7 s. So its rank is looked up for the CPU
+ * time that it has not slept for as well, and the better one counts. Sleep pays for a third as much
+ * CPU time or, if that is more, for what equal sharing would have given the task meanwhile (only
+ * the learned policy has that clock). A task that computes for more than that gains little by naps.
+ * The first sleep of an invocation pays nothing: functions often wait once. If another thread
+ * begins the unit's next invocation meanwhile, used_ns may be less than paid_ns: the task then
+ * counts as one that owes much, until its next wake-up.
  */
 static void pay_by_sleep(struct task_ctx *tctx, const struct invocation *inv, u64 now)
 {

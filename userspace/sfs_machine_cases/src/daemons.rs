@@ -87,6 +87,21 @@ impl Lateness {
             worst: all[all.len() - 1],
         }
     }
+
+    /// Prints it.
+    fn say(&self, bench: &Bench, whose: &str) {
+        bench.say(format_args!(
+            "{whose}: mean {:?}, p99 {:?}, worst {:?}",
+            self.mean, self.p99, self.worst
+        ));
+    }
+
+    /// Checks that it is at most 1.5 times EEVDF's, beside what the emulator adds.
+    fn is_as_under_eevdf(&self, bench: &Bench, base: &Self) -> Result<()> {
+        bench.at_most("mean", self.mean, base.mean * 3 / 2 + EMULATED / 3)?;
+        bench.at_most("99th percentile", self.p99, base.p99 * 3 / 2 + EMULATED)?;
+        bench.at_most("worst", self.worst, base.worst * 3 / 2 + EMULATED)
+    }
 }
 
 /// Wakes up repeatedly, burns 0.2 ms each time, and returns the delay of each
@@ -154,10 +169,7 @@ fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
     let functions = saturate_from(&sandbox, bench.cpus())?;
     let base = lateness_of_daemon(|| {})?;
     drop(functions);
-    bench.say(format_args!(
-        "EEVDF: mean {:?}, p99 {:?}, worst {:?}",
-        base.mean, base.p99, base.worst
-    ));
+    base.say(bench, "EEVDF");
     let overload = "--policy sfs --slice-us 1000 --overload-factor 1";
     for options in [
         "--policy sfs",
@@ -170,9 +182,7 @@ fn daemons_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
         sleep(ms(100));
         bench.say(format_args!("scx_sfs {options}:"));
         let ours = lateness_of_daemon(|| {})?;
-        bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
-        bench.at_most("99th percentile", ours.p99, base.p99 * 3 / 2 + EMULATED)?;
-        bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        ours.is_as_under_eevdf(bench, &base)?;
         drop(functions);
         scheduler.finish()?;
     }
@@ -192,7 +202,7 @@ fn short_wakeups_are_prompt(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// CPU time of a wake-up that is no short one, and of one in twenty.
+/// CPU time of a wake-up: 3 ms, and 12 ms for one in twenty.
 fn busy(number: usize) -> Duration {
     ms(if number.is_multiple_of(20) { 12 } else { 3 })
 }
@@ -202,22 +212,14 @@ fn busy_timers_wake_up_as_under_eevdf(bench: &Bench) -> Result<()> {
     let functions = bench.saturate_filter()?;
     let base = lateness()?;
     drop(functions);
-    let say = |name, of: &Lateness| {
-        bench.say(format_args!(
-            "{name}: mean {:?}, p99 {:?}, worst {:?}",
-            of.mean, of.p99, of.worst
-        ));
-    };
-    say("EEVDF", &base);
+    base.say(bench, "EEVDF");
     for options in ["--policy learned", "--policy fair"] {
         let scheduler = bench.load(options)?;
         let functions = bench.saturate_filter()?;
         sleep(ms(100));
         let ours = lateness()?;
-        say(options, &ours);
-        bench.at_most("mean", ours.mean, base.mean * 3 / 2 + EMULATED / 3)?;
-        bench.at_most("99th percentile", ours.p99, base.p99 * 3 / 2 + EMULATED)?;
-        bench.at_most("worst", ours.worst, base.worst * 3 / 2 + EMULATED)?;
+        ours.say(bench, options);
+        ours.is_as_under_eevdf(bench, &base)?;
         drop(functions);
         scheduler.finish()?;
     }
