@@ -51,6 +51,10 @@ typedef long long s64;
 #define SFS_DEFAULT_FAIR_MAX_WAIT_NS 100000000ULL /* longest wait of FAIR's head */
 #define SFS_DEFAULT_IDLE_BOUNDARY_NS 100000000ULL /* a sleep that ends an invocation */
 #define SFS_DEFAULT_AGEING_TENTHS    30           /* 3.0 */
+#define SFS_OVERTAKE_PART            8            /* claim.bpf.h */
+#define SFS_OVERTAKE_NS              200000000    /* 200 ms */
+#define SFS_OVERTAKE_LEAST_NS        8000000      /* 8 ms */
+#define SFS_OVERTAKE_MOST_NS         20000000     /* 20 ms */
 #define SFS_DEFAULT_MAX_SANDBOXES    65536
 #define SFS_DEFAULT_MAX_GROUPS       65536
 

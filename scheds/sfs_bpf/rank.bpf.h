@@ -27,8 +27,6 @@
 /* Work that has claimed a CPU goes this far ahead in the queue, in ns of the sharing clock. */
 #define PREEMPTS            (1ULL << 50)
 
-#define RANK_NONE           0xffffU /* the CPU runs no work that rank may preempt */
-
 #define DSQ_RANKED          0x30000ULL
 #define DSQ_RANKED_CPU(cpu) (0x300000000ULL | (u32)(cpu))
 
@@ -50,17 +48,6 @@ struct {
 	__type(key, u64);   /* identity */
 	__type(value, u32); /* table */
 } function_tables SEC(".maps");
-
-/*
- * The ranked work that each CPU runs. Written by that CPU. Another CPU that wants to preempt it
- * claims it by exchanging the rank for RANK_NONE. A stale entry costs a useless preemption, or
- * one that comes a tick late.
- */
-struct running {
-	u64 deadline;
-	u32 rank;
-};
-static volatile struct running running[SFS_MAX_CPUS];
 
 static bool is_ranked(void)
 {
@@ -251,80 +238,22 @@ static void update_rank(struct task_ctx *tctx, const struct invocation *inv)
 		tctx->queue_key = now + farthest_key();
 }
 
-/* --------------------------------------------------------------- preemption */
-
-static void set_running(s32 cpu, u32 rank, u64 deadline)
-{
-	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
-
-	r->deadline = deadline;
-	r->rank = rank;
-}
-
-/* Claim @cpu if it runs work of rank @rank that may be preempted. */
-static bool claim_rank(u32 cpu, u32 rank)
-{
-	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
-
-	return __sync_val_compare_and_swap(&r->rank, rank, RANK_NONE) == rank;
-}
-
-/* Return true if @cpu was claimed from the ranked work that it ran. */
-static bool is_claimed(u32 cpu)
-{
-	return running[cpu & (SFS_MAX_CPUS - 1)].rank == RANK_NONE;
-}
-
-/* Return true if @cpu runs a rank worse than @than, and that rank in @rank. Overdue work is left
- * alone: this bounds the ageing. */
-static bool runs_worse(u32 cpu, u32 than, u64 clock, u32 *rank)
-{
-	volatile struct running *r = &running[cpu & (SFS_MAX_CPUS - 1)];
-
-	*rank = r->rank;
-	return *rank != RANK_NONE && *rank > than && time_before(clock, r->deadline);
-}
-
-/*
- * Among the CPUs that @p may use, claim the one that runs the worst rank, if worse than @than.
- * Return it, or -1. This looks at every CPU: two words each, with few readers, written at
- * switches only.
- */
-__global_func s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32 than)
-{
-	u64 clock = often.sharing_clock;
-	u32 worst = than, rank, cpu;
-	s32 found = -1;
-
-	bpf_for(cpu, 0, nr_cpu_ids) {
-		if (!runs_worse(cpu, worst, clock, &rank))
-			continue;
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
-		worst = rank;
-		found = cpu;
-	}
-	return found >= 0 && claim_rank(found, worst) ? found : -1;
-}
-
-/* Claim a CPU that @p, new or just woken up, may preempt. Return it, or -1. */
-static s32 claim_cpu_for(const struct task_struct *p, const struct task_ctx *tctx, s32 pinned)
-{
-	u32 rank;
-
-	if (pinned < 0) {
-		s32 cpu = claim_any_fair_cpu(p, false, 0);
-
-		return cpu >= 0 ? cpu : claim_worst_cpu(p, tctx->rank);
-	}
-	if (claim_fair_cpu(pinned))
-		return pinned;
-	if (runs_worse(pinned, tctx->rank, often.sharing_clock, &rank) && claim_rank(pinned, rank))
-		return pinned;
-	return -1;
-}
-
 /* ------------------------------------------------------------------- queues */
+
+/* Claim a CPU for @p, which arrives at @now. If it takes it from overdue work, its slice is what is
+ * paid for, also if its rank worsens before. Return the CPU, or -1. */
+static s32 claim_cpu(const struct task_struct *p, struct task_ctx *tctx,
+		     const struct invocation *inv, s32 pinned, u64 now)
+{
+	u64 turn = overtaking_turn(tctx->rank);
+	s32 cpu = claim_cpu_for(p, tctx->rank, pinned, turn, now);
+
+	if (cpu < 0 || !(cpu & OVERTAKES))
+		return cpu;
+	tctx->taken_ns = tctx->slice = turn;
+	tctx->slice_end = inv->used_ns + turn;
+	return cpu & ~OVERTAKES;
+}
 
 /*
  * Queue @p by its deadline. If it has just arrived (@arrives), it may preempt: it then goes
@@ -339,12 +268,13 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	s32 pinned = pinned_cpu(p), cpu = -1;
 	u64 slice;
 
+	give_back(tctx); /* if it was taken out of the queue */
 	update_rank(tctx, inv);
+	if (arrives)
+		cpu = claim_cpu(p, tctx, inv, pinned, now);
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
 	tctx->queued_at = now;
-	if (arrives)
-		cpu = claim_cpu_for(p, tctx, pinned);
 	if (cpu >= 0 || is_displaced(tctx, enq_flags))
 		tctx->queue_key -= PREEMPTS;
 	save_vtime(p, tctx);

@@ -58,6 +58,7 @@ char _license[] SEC("license") = "GPL";
 #include "fair.bpf.h"
 #include "shard.bpf.h"
 #include "filter.bpf.h"
+#include "claim.bpf.h"
 #include "rank.bpf.h"
 #include "guard.bpf.h"
 
@@ -83,6 +84,12 @@ static void charge_fair_turn(struct task_struct *p, struct task_ctx *tctx, u64 d
 		charge_outside(p, delta);
 }
 
+static void charge_ranked(struct task_ctx *tctx, u64 delta)
+{
+	tctx->ranked_used_ns += delta;
+	use_taken(tctx, delta);
+}
+
 /* Charge @p for its CPU time from the last charge until @now. */
 static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv, u64 now)
 {
@@ -98,7 +105,7 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 	else if (tctx->turn == TURN_FILTER)
 		tctx->filter_used_ns += delta;
 	else if (tctx->turn == TURN_RANKED)
-		tctx->ranked_used_ns += delta;
+		charge_ranked(tctx, delta);
 	else if (tctx->turn == TURN_PROMPT)
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
@@ -1071,6 +1078,7 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	}
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv, now);
+	give_back(tctx);
 	if (cctx && tctx->turn == TURN_FAIR && is_function(p, tctx))
 		cctx->fair_served_at = now;
 	if (cctx)

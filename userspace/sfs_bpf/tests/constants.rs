@@ -3,6 +3,7 @@
 
 use sfs_bpf::bpf_intf::{
     SFS_BUCKETS, SFS_DEFAULT_AGEING_TENTHS, SFS_DEFAULT_IAT_WINDOW, SFS_DEFAULT_SLICE_NS,
+    SFS_OVERTAKE_LEAST_NS, SFS_OVERTAKE_MOST_NS, SFS_OVERTAKE_NS, SFS_OVERTAKE_PART,
     SFS_RANK_TABLES,
 };
 use sfs_policy::defaults;
@@ -19,6 +20,10 @@ fn defaults_agree_with_the_policy() {
     assert_eq!(SFS_DEFAULT_IAT_WINDOW as usize, defaults::WINDOW.get(), "N");
     let tenths = f64::from(SFS_DEFAULT_AGEING_TENTHS);
     assert!((tenths / 10.0 - defaults::AGEING).abs() < 1e-9, "ageing");
+    assert_eq!(u64::from(SFS_OVERTAKE_PART), defaults::OVERTAKE_PART);
+    assert_eq!(u64::from(SFS_OVERTAKE_NS), defaults::OVERTAKE_NS);
+    let turns = (SFS_OVERTAKE_LEAST_NS.into(), SFS_OVERTAKE_MOST_NS.into());
+    assert_eq!(turns, defaults::OVERTAKE_TURN_NS);
 }
 
 #[test]

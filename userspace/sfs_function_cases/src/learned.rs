@@ -48,6 +48,11 @@ pub const CASES: &[Case] = &[
         run: crowd_of_short_ones_starves_no_long_one,
     },
     Case {
+        name: "short_ones_wait_for_no_overdue_one",
+        about: "where each CPU runs work past its deadline, a few short processes are served at once, and many do not hold that work up",
+        run: short_ones_wait_for_no_overdue_one,
+    },
+    Case {
         name: "refused_tables_end_the_ranks",
         about:
             "if the kernel refuses a rank table, --policy sfs applies from then on, and no waiting task is lost",
@@ -118,7 +123,7 @@ fn hints_name_functions_to_learn(bench: &Bench) -> Result<()> {
     let options = "--policy learned --slice-us 60000 --no-overload --hint-listen";
     let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
     let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
-    let mut serve = |name: &str, demand| named(&mut client, name, demand);
+    let mut serve = |name: &str, demand| hinted(&mut client, Some(name), None, demand);
     for _ in 0..10 {
         let mut both = [serve("quick", ms(2))?, serve("slow", ms(40))?];
         wait_for_all(&mut both)?;
@@ -185,15 +190,21 @@ fn those_that_soon_block_begin_early(bench: &Bench) -> Result<()> {
     scheduler.finish()
 }
 
-/// Forks a process that sleeps for 50 ms, during which a hint names its function, and then
-/// burns `demand`.
-fn named(client: &mut Client, function: &str, demand: Duration) -> Result<Process> {
+/// Forks a process that sleeps for 50 ms, during which a hint tells its function and its CPU time,
+/// and then burns `demand`.
+fn hinted(
+    client: &mut Client,
+    function: Option<&str>,
+    service: Option<Duration>,
+    demand: Duration,
+) -> Result<Process> {
     let process = Process::spawn(move |report| {
         sleep(ms(50));
         report.burn(demand);
     })?;
     let hint = Hint {
-        function: Some(function.to_owned()),
+        function: function.map(str::to_owned),
+        service_ns: service.map(|time| time.as_nanos() as u64),
         ..Hint::of(process.pid().as_raw())
     };
     let delivery = client.send(&hint)?;
@@ -249,6 +260,53 @@ fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
     bench.at_most("longest wait", longest.unwrap_or_default(), ms(10_000))?;
     drop((hogs, crowd));
     long.wait()?;
+    scheduler.finish()
+}
+
+fn short_ones_wait_for_no_overdue_one(bench: &Bench) -> Result<()> {
+    // With one, nothing runs that could be preempted while the case starts a process.
+    bench.needs_two_cpus()?;
+    const SOCKET: &str = "/tmp/hint.sock";
+    const WHOLE: Duration = ms(2000);
+    let options = "--ageing 1 --no-overload --hint-service-time --hint-listen";
+    let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
+    let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
+    // With an ageing of 1, one that is alone on its CPU is overdue when half of its time is left.
+    let longs = as_real_time(|| bench.each_cpu(|_| hinted(&mut client, None, Some(WHOLE), WHOLE)))?;
+    let are_overdue = || longs.iter().all(|long| long.cpu() > ms(1150));
+    ensure!(wait_until(PATIENCE, are_overdue), "they do not run");
+
+    let mut longest = Duration::ZERO;
+    for _ in 0..5 {
+        let mut short = as_real_time(|| Process::burner(ms(3)))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+        sleep(ms(64)); // the least turn is an eighth of one CPU
+    }
+    bench.at_most("the longest turnaround of 5 short ones", longest, ms(60))?;
+
+    let left = longs
+        .iter()
+        .map(|long| WHOLE.saturating_sub(long.cpu()))
+        .max();
+    let left = left.unwrap_or_default();
+    ensure!(left > ms(200), "the long ones have only {left:?} left");
+    let begin = now();
+    let crowd = as_real_time(|| {
+        (0..8 * bench.cpus())
+            .map(|_| chain(ms(3)))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let mut longs = longs;
+    wait_for_all(&mut longs)?;
+    let took = since(begin);
+    drop(crowd);
+    // An eighth of the CPUs, 25 ms of each CPU in advance, and the start of the crowd.
+    bench.at_most(
+        "the rest of the long ones in a crowd",
+        took,
+        left * 8 / 7 + ms(100),
+    )?;
     scheduler.finish()
 }
 

@@ -4,7 +4,8 @@
 use crate::accounts::{leave, leave_queue, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
 use crate::kicks::{self, Kick};
 use crate::lengths::{self, book, fair_turn, group_weight, within_quota};
-use crate::look::{look, Look};
+use crate::look::{look, Look, OfCpu};
+use crate::overtaking;
 use crate::policy::{self, *};
 use crate::queues::{self, own, LOCAL};
 use crate::ranks;
@@ -384,22 +385,23 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
 }
 
 /// By deadline. A task that arrives may preempt FAIR work, or the worst rank if that is worse than
-/// its own and not overdue.
+/// its own and not overdue, or, within a budget, overdue.
 fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     let queue = if pinned < 0 {
         queues::RANKED
     } else {
         own(queues::RANKED, pinned)
     };
+    overtaking::give_back(l);
     ranks::update(l);
-    l.granted = within_quota(l, l.slice);
-    (l.turn, l.queued_at) = (RANKED, l.now);
     let arrives = call.was.number & policy::WAKEUP != 0 || l.stopped_on < 0;
     let claimed = if arrives {
         claim(call, l, pinned)
     } else {
         None
     };
+    l.granted = within_quota(l, l.slice);
+    (l.turn, l.queued_at) = (RANKED, l.now);
     let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
     if claimed.is_some() || displaced {
         l.queue_key = l.queue_key.wrapping_sub(CLAIMS);
@@ -414,7 +416,7 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
 }
 
 /// The CPU that the task may preempt, and whether it runs FAIR work.
-fn claim(call: &Call, l: &Look, pinned: i64) -> Option<(CpuId, bool)> {
+fn claim(call: &Call, l: &mut Look, pinned: i64) -> Option<(CpuId, bool)> {
     let task = call.task?;
     let may = |cpu: CpuId| match pinned {
         -1 => with(|s| s.may_run(task, cpu)),
@@ -437,13 +439,21 @@ fn claim(call: &Call, l: &Look, pinned: i64) -> Option<(CpuId, bool)> {
         let chosen = kicked.filter(|cpu| fair.contains(cpu));
         return Some((chosen.unwrap_or(fair[0]), true));
     }
-    let worse = |of: &crate::look::OfCpu| {
-        of.rank != NO_RANK && of.rank > l.rank && before(l.sharing_clock, of.deadline)
+    let worst = |overdue: bool| {
+        let worse = |of: &OfCpu| {
+            of.rank != NO_RANK
+                && of.rank > l.rank
+                && before(l.sharing_clock, of.deadline) != overdue
+        };
+        let candidates = || cpus().filter(|(_, of)| worse(of));
+        let rank = candidates().map(|(_, of)| of.rank).max()?;
+        candidates()
+            .find(|(_, of)| of.rank == rank)
+            .map(|(cpu, _)| cpu)
     };
-    let worst = cpus()
-        .filter(|(_, of)| worse(of))
-        .map(|(_, of)| of.rank)
-        .max()?;
-    let first = cpus().find(|(_, of)| worse(of) && of.rank == worst);
-    first.map(|(cpu, _)| (cpu, false))
+    if let Some(cpu) = worst(false) {
+        return Some((cpu, false));
+    }
+    let cpu = worst(true)?;
+    overtaking::take(l).then_some((cpu, false))
 }

@@ -16,6 +16,7 @@ mod lengths;
 mod look;
 mod names;
 mod numbers;
+mod overtaking;
 mod policy;
 mod queues;
 mod ranks;

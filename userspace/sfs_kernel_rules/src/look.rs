@@ -30,7 +30,7 @@ words! {
     cgroup sandbox woken_at charged queued_at queued waits_since starved_since served_at
     turn_used usual asleep_at asleep_clock paid paid_clock paid_seq mostly_sleeps prompt tokens
     filled_at filter_used fair_used deadline queue_key fair_vtime
-    slice slice_end ranked_used fair_weight booked active tenant in_demand is_present limit turn
+    slice slice_end ranked_used taken fair_weight booked active tenant in_demand is_present limit turn
     seen_seq rank queue stopped_on first_on fresh forked found_at_load has_left chose_idle
     handed_over slept has_key outranked yielded may_be_held exits_at has_exit i_arrived i_credit i_used
     i_ended i_function i_service i_born i_slept_at i_slept i_burst i_quiet i_state i_open
@@ -42,7 +42,7 @@ words! {
     c_taken c_first c_tokens c_filled_at c_fair r_rank r_deadline now fair_now slice_ns mode
     policy unit kinds identity only_sandboxes cpus nr_shards window idle_ns default_table
     overload_enabled overload_at recover_at overload_since overload_told recovery_told
-    loader_tgid tgid sharing_clock present demand waits_filter waits_fair waits_ranked
+    loader_tgid tgid sharing_clock overtaken present demand waits_filter waits_fair waits_ranked
     waits_system waits_prompt waits_outside arrivals credit_avg shares_clock shares_weight
     debt_at last_tenant others_began_at nr_limited receive_port
     comm_a comm_b parent_a parent_b owner sections

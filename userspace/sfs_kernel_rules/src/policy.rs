@@ -2,6 +2,7 @@
 //! those of ARCHITECTURE.md and docs/policy.md, stated on a copy of what was kept before.
 
 use crate::look::Look;
+use crate::overtaking;
 use crate::shares;
 use crate::stats::{counter, Stats};
 use crate::{ends, lengths};
@@ -142,7 +143,7 @@ impl Expected {
         match l.turn {
             FAIR => self.charge_fair(delta, functions_wait),
             FILTER => l.filter_used += delta,
-            RANKED => l.ranked_used += delta,
+            RANKED => overtaking::charge(l, delta),
             PROMPT => {
                 l.tokens = (l.tokens - delta).max(0);
                 l.c_tokens = (l.c_tokens - delta).max(-8 * MS);
@@ -435,6 +436,7 @@ impl Expected {
         }
         self.charge(functions_wait);
         let l = &mut self.l;
+        overtaking::give_back(l);
         if l.turn == FAIR && is_function(l) {
             l.c_served_at = l.now;
         }

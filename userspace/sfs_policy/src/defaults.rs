@@ -24,6 +24,15 @@ pub const OVERLOAD_FACTOR: f64 = 3.0;
 /// completion, no later arrival goes before it.
 pub const AGEING: f64 = 3.0;
 
+/// Arrivals may take one part in so many of all CPUs from invocations past their deadlines.
+pub const OVERTAKE_PART: u64 = 8;
+
+/// So much of that part, in ns, may be taken in advance.
+pub const OVERTAKE_NS: u64 = 200_000_000;
+
+/// The shortest and the longest turn, in ns, that an arrival takes so.
+pub const OVERTAKE_TURN_NS: (u64, u64) = (8_000_000, 20_000_000);
+
 /// Number of functions whose tables are made in one go. This takes milliseconds.
 pub const REFRESH_AT_A_TIME: usize = 500;
 

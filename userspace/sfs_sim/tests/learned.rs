@@ -83,17 +83,31 @@ fn the_earliest_deadline_has_a_free_cpu() {
 
 #[test]
 fn ageing_ends_the_preemption() {
-    // Short ones arrive throughout 60 ms.
-    let trace = long_then_shorts(60);
-    assert_eq!(ends(&trace, Kind::Known, &ageing(0.0))[0], 70 * MS);
+    // Short ones arrive throughout 200 ms.
+    let trace = long_then_shorts(200);
+    assert_eq!(ends(&trace, Kind::Known, &ageing(0.0))[0], 210 * MS);
     // The long one shares with one short one at a time. It costs 10 ms, rounded
-    // down to its bucket, about 9.2 ms, and less while it is young. When
-    // processor sharing would have given it twice that, after about 37 ms, it
-    // keeps the CPU.
+    // down to its bucket, about 9.2 ms, and less while it is young. Processor
+    // sharing would have given it twice that after about 37 ms. Then short ones
+    // still take 25 ms in advance, and an eighth of the CPU, from it.
     let end = ends(&trace, Kind::Known, &ageing(2.0))[0];
-    assert!((40 * MS..50 * MS).contains(&end), "{end}");
+    assert!((58 * MS..68 * MS).contains(&end), "{end}");
     let sooner = ends(&trace, Kind::Known, &ageing(1.0))[0];
     assert!(sooner + 10 * MS < end, "{sooner}");
+}
+
+#[test]
+fn few_short_ones_do_not_wait_for_an_overdue_one() {
+    // The long one is overdue from the start, nearly. The short ones need an eighth
+    // of the CPU, and are half as long as the turns that they get.
+    let short = |nth: u64| Invocation::cpu(nth * 32 * MS + MS, "short", 4 * MS);
+    let mut trace = vec![Invocation::cpu(0, "long", 400 * MS)];
+    trace.extend((0..10).map(short));
+    let ends = ends(&trace, Kind::Known, &ageing(1e-6));
+    for (one, end) in trace.iter().zip(&ends).skip(1) {
+        assert_eq!(*end, one.arrival_us + 4 * MS);
+    }
+    assert_eq!(ends[0], 440 * MS);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// A file, what stands there, and what is wrong instead.
-const WRONG: [(&str, &str, &str); 9] = [
+const WRONG: [(&str, &str, &str); 10] = [
     (
         "invocation.bpf.h",
         "inv->credit_ns = slice_ns;\n\tinv->used_ns = 0;",
@@ -37,6 +37,11 @@ const WRONG: [(&str, &str, &str); 9] = [
         "rank.bpf.h",
         "#define SLEEP_PER_CPU_TIME 3",
         "#define SLEEP_PER_CPU_TIME 4",
+    ),
+    (
+        "claim.bpf.h",
+        "turn * SFS_OVERTAKE_PART",
+        "turn * (SFS_OVERTAKE_PART + 1)",
     ),
     (
         "share.bpf.h",

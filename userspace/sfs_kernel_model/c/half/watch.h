@@ -78,7 +78,7 @@ MODEL_BEGIN
 	W(prompt, t->prompt_ns) W(tokens, t->prompt.tokens_ns) W(filled_at, t->prompt.filled_at) \
 	W(filter_used, t->filter_used_ns) W(fair_used, t->fair_used_ns) W(deadline, t->deadline) \
 	W(queue_key, t->queue_key) W(fair_vtime, t->fair_vtime) W(slice, t->slice) \
-	W(slice_end, t->slice_end) W(ranked_used, t->ranked_used_ns) W(fair_weight, t->fair_weight) \
+	W(slice_end, t->slice_end) W(ranked_used, t->ranked_used_ns) W(taken, t->taken_ns) W(fair_weight, t->fair_weight) \
 	W(booked, t->booked_ns) W(active, t->active) W(tenant, t->tenant) W(in_demand, t->in_demand) \
 	W(is_present, t->present) W(limit, t->limit) W(turn, t->turn) W(seen_seq, t->seq) \
 	W(rank, t->rank) W(queue, t->queue & 7) W(stopped_on, t->stopped_on) W(first_on, t->first_on) \
@@ -119,7 +119,8 @@ MODEL_BEGIN
 	W(recover_at, recover_wait_ns) W(overload_since, overload_since) \
 	W(overload_told, overload_told_at) W(recovery_told, recovery_told_at) \
 	W(loader_tgid, loader_tgid) W(tgid, p->tgid) \
-	W(sharing_clock, often.sharing_clock) W(present, often.present) W(demand, often.demand) \
+	W(sharing_clock, often.sharing_clock) W(overtaken, overtaken_until) \
+	W(present, often.present) W(demand, often.demand) \
 	W(waits_filter, often.waiting[1]) W(waits_fair, often.waiting[2]) \
 	W(waits_ranked, often.waiting[3]) W(waits_system, often.waiting[4]) \
 	W(waits_prompt, often.waiting[5]) W(waits_outside, often.waiting[6]) \

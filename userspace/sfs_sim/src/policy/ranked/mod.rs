@@ -10,12 +10,13 @@
 //!   arrival + `ageing` x the time that the rank stands for.
 //! - **Preemption.** An invocation that arrives or wakes and finds no free CPU
 //!   preempts the one with the worst rank, if its own rank is better and the
-//!   other is not overdue. Nothing else preempts. When a slice ends, the CPU
-//!   goes to the earliest deadline, possibly the same invocation's.
+//!   other is not overdue. If there is none, it preempts the worst overdue one
+//!   for a short turn, within a budget: a part of all CPUs. Nothing else preempts. When a slice
+//!   ends, the CPU goes to the earliest deadline, possibly the same invocation's.
 //!
 //! This bounds waits. Once processor sharing would have given an invocation
-//! `ageing` times the cost of its completion, no later arrival goes before it,
-//! in the queue or by preemption. With an `ageing` of 0 the order is that of
+//! `ageing` times the cost of its completion, no later arrival goes before it
+//! in the queue, and preemption takes no more than that budget. With an `ageing` of 0 the order is that of
 //! the ranks alone, and nothing is ever overdue.
 //!
 //! As in the kernel, slices end at ticks, and a running invocation has the rank
@@ -86,6 +87,8 @@ struct Run {
     end: Time,
     /// End of its slice.
     over: Time,
+    /// Its slice, if that was taken from overdue ones.
+    taken: Time,
 }
 
 /// A policy that orders invocations by rank.
@@ -101,6 +104,8 @@ pub struct Ranked<R> {
     places: Vec<Place>,
     waiting: BTreeSet<Key>,
     running: Vec<Run>,
+    /// By then the budget will have paid for what was taken from overdue ones.
+    overtaken_until: Time,
     /// Invocations that have arrived or woken since the last decision.
     fresh: Vec<JobId>,
     /// Invocations whose slice has ended since then.
@@ -119,6 +124,7 @@ impl<R: Rule> Ranked<R> {
             places: Vec::new(),
             waiting: BTreeSet::new(),
             running: Vec::new(),
+            overtaken_until: 0,
             fresh: Vec::new(),
             expired: Vec::new(),
         }
@@ -161,10 +167,13 @@ impl<R: Rule> Ranked<R> {
         self.waiting.insert(self.key(id, rank));
     }
 
-    fn start(&mut self, id: JobId, now: Time, job: &mut Job) {
+    /// Starts an invocation, until its rank worsens or, if that is given, for a
+    /// turn.
+    fn start(&mut self, id: JobId, turn: Option<Time>, now: Time, job: &mut Job) {
         job.runs(now);
         let worsens = self.rule.table(id).worsens_ns(job.attained / PER_NS);
-        let over = worsens.map_or(Time::MAX, |at| now + (at * PER_NS - job.attained));
+        let slice = worsens.map_or(Time::MAX, |at| at * PER_NS - job.attained);
+        let over = now.saturating_add(turn.unwrap_or(slice));
         self.running.push(Run {
             id,
             began: now,
@@ -173,12 +182,15 @@ impl<R: Rule> Ranked<R> {
                 0 => over,
                 tick => over.div_ceil(tick).saturating_mul(tick),
             },
+            taken: turn.unwrap_or(0),
         });
     }
 
     fn stop(&mut self, place: usize, now: Time, jobs: &mut [Job]) -> JobId {
         let run = self.running.swap_remove(place);
         jobs[run.id as usize].charge(now - run.began);
+        let unused = run.taken.saturating_sub(now - run.began);
+        self.overtaken_until = self.overtaken_until.saturating_sub(self.price(unused));
         run.id
     }
 
@@ -191,17 +203,48 @@ impl<R: Rule> Ranked<R> {
     }
 
     /// The place of the invocation that one of `rank` may preempt: the worst of
-    /// those not overdue, if it is worse by the margin.
-    fn victim(&self, rank: u8, now: Time, jobs: &[Job]) -> Option<usize> {
+    /// those that are overdue, or of those that are not, if it is worse by the
+    /// margin.
+    fn worst(&self, overdue: bool, rank: u8, now: Time, jobs: &[Job]) -> Option<usize> {
         let ranks = self.running.iter().enumerate().map(|(place, run)| {
             let worse = self.rank_now(run, now, jobs);
             (self.key(run.id, worse), worse, place)
         });
-        let due = |id, worse| self.deadline(id, worse) > self.clock;
-        let candidates = ranks.filter(|((_, _, id), worse, _)| due(*id, *worse));
+        let is_overdue = |id, worse| self.deadline(id, worse) <= self.clock;
+        let candidates = ranks.filter(|((_, _, id), worse, _)| is_overdue(*id, *worse) == overdue);
         let (_, worse, place) = candidates.max_by_key(|(key, worse, _)| (*worse, *key))?;
         let want = rank.saturating_add(self.mechanics.margin);
         (worse >= want).then_some(place)
+    }
+
+    /// The place of the invocation that one of `rank` preempts, and the turn that
+    /// it may take if that one is overdue.
+    fn victim(&mut self, id: JobId, now: Time, jobs: &[Job]) -> Option<(usize, Option<Time>)> {
+        let rank = self.rank(id, jobs[id as usize].attained);
+        if let Some(place) = self.worst(false, rank, now, jobs) {
+            return Some((place, None));
+        }
+        let place = self.worst(true, rank, now, jobs)?;
+        let usual = 2 * start_ns(rank.into());
+        let (shortest, longest) = defaults::OVERTAKE_TURN_NS;
+        let turn = usual.clamp(shortest, longest) * PER_NS;
+        self.may_overtake(turn, now).then_some((place, Some(turn)))
+    }
+
+    /// How long the budget pays for a turn.
+    fn price(&self, turn: Time) -> Time {
+        turn * defaults::OVERTAKE_PART / u64::from(self.cpus)
+    }
+
+    /// Whether the budget pays for a turn that is taken from overdue ones. What is
+    /// not used of it goes back.
+    fn may_overtake(&mut self, turn: Time, now: Time) -> bool {
+        let until = self.overtaken_until.max(now) + self.price(turn);
+        let pays = until <= now + defaults::OVERTAKE_NS * PER_NS;
+        if pays {
+            self.overtaken_until = until;
+        }
+        pays
     }
 
     fn preempt(&mut self, place: usize, now: Time, jobs: &mut [Job]) {
@@ -258,7 +301,7 @@ impl<R: Rule> Policy for Ranked<R> {
             let Some((_, _, id)) = self.waiting.pop_first() else {
                 break;
             };
-            self.start(id, now, &mut jobs[id as usize]);
+            self.start(id, None, now, &mut jobs[id as usize]);
         }
         for id in std::mem::take(&mut self.expired) {
             let kept = self.running.iter().any(|run| run.id == id);
@@ -270,10 +313,10 @@ impl<R: Rule> Policy for Ranked<R> {
             if !self.waiting.contains(&key) {
                 continue;
             }
-            if let Some(place) = self.victim(rank, now, jobs) {
+            if let Some((place, turn)) = self.victim(id, now, jobs) {
                 self.preempt(place, now, jobs);
                 self.waiting.remove(&key);
-                self.start(id, now, &mut jobs[id as usize]);
+                self.start(id, turn, now, &mut jobs[id as usize]);
             }
         }
     }
