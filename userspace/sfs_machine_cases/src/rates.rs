@@ -19,7 +19,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "messages_keep_their_rate",
-        about: "the rate of messages among ten senders and ten receivers for each CPU, in FAIR as well, beside EEVDF's",
+        about: "the rate of messages among ten senders and ten receivers for each CPU, with each policy, beside EEVDF's",
         run: messages_keep_their_rate,
     },
     Case {
@@ -128,6 +128,7 @@ fn messages_keep_their_rate(bench: &Bench) -> Result<()> {
     };
     let base = rate()?;
     for (options, least) in [
+        ("--policy learned", [0.75, 0.95, 0.8]),
         ("--policy sfs", [0.55, 0.9, 0.7]),
         ("--policy fair", [0.8, 0.8, 0.75]),
     ] {

@@ -78,13 +78,34 @@ static bool should_run(struct task_struct *p)
 		value; \
 	})
 
+/*
+ * From 7.2 on the kernel disables the migration of the current task around this program too. A task
+ * that pins itself to another CPU would seem to wait for the one that it leaves. So this is the
+ * least number of such sections that a task had when it left its CPU, 0 or 1.
+ */
+static u32 own_sections = ~0U;
+
+static void count_own_sections(struct task_struct *current)
+{
+	if (current->migration_disabled < own_sections)
+		own_sections = current->migration_disabled;
+}
+
+/* Return true if @p is in a section that disables migration. */
+static bool is_in_section(struct task_struct *p)
+{
+	u32 own = bpf_get_current_task_btf() == p && own_sections != ~0U ? own_sections : 0;
+
+	return p->migration_disabled > own;
+}
+
 /* Note the CPUs that @p may use. A section that disables migration leaves the mask. */
 static void note_cpus(struct sfs_waste_event *event, struct task_struct *p)
 {
 	u32 cpu = BPF_CORE_READ(p, thread_info.cpu);
 	int word;
 
-	if (p->migration_disabled) {
+	if (is_in_section(p)) {
 		bpf_for(word, 0, SFS_WASTE_CPU_WORDS)
 			event->cpus[word] = cpu / 64 == word ? 1ULL << (cpu % 64) : 0;
 		return;
@@ -208,6 +229,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 	if (!watching)
 		return 0;
+	count_own_sections(prev);
 	event = new_event();
 	if (!event)
 		return 0;
