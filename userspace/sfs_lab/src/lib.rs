@@ -15,5 +15,4 @@ pub mod cli;
 mod lock;
 pub mod overhead;
 pub mod peers;
-pub mod policies;
 pub mod scale;

@@ -11,7 +11,7 @@ use sfs_jobs::progress::Progress;
 use sfs_jobs::signals::Interrupt;
 use sfs_jobs::tree::Tree;
 use sfs_lab::bench::args::VmArgs;
-use sfs_lab::bench::settings::Size;
+use sfs_lab::bench::settings::{Machine, Size};
 use sfs_lab::bench::{self, Settings, Source};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -118,8 +118,8 @@ impl Plan<'_> {
     }
 
     /// What a result of these is kept under.
-    fn key(workload: &Workload, programs: &str) -> String {
-        digest(format!("{} {programs}", workload.definition()).as_bytes())
+    fn key(workload: &Workload, programs: &str, machine: u16) -> String {
+        digest(format!("{} {programs} {machine}", workload.definition()).as_bytes())
     }
 
     fn without_result(
@@ -131,7 +131,7 @@ impl Plan<'_> {
     ) -> Vec<&'static Column> {
         let has_result = |column: &&&'static Column| {
             let line = results.line(workload.name, seed, column.name);
-            let key = Self::key(workload, &programs[column.name]);
+            let key = Self::key(workload, &programs[column.name], self.machine().of(seed));
             let line = line.filter(|line| !line.is_lost());
             line.is_some_and(|line| self.only_missing || line.programs == key)
         };
@@ -155,6 +155,8 @@ impl Plan<'_> {
         settings.cpus = workload.cpus;
         settings.out = out;
         self.vms.apply(&mut settings);
+        let machine = self.machine().of(seed);
+        settings.machine = Machine::One(machine);
         let (folder, _) = bench::measure(self.tree, &settings, interrupt, progress)?;
         let line = |column: &&'static Column| {
             let path = self.tree.at(folder.result(column.name, "json"));
@@ -195,10 +197,17 @@ impl Plan<'_> {
                 failed => format!("{detail}, {failed} invocations failed"),
             },
             kernel: summary.kernel.clone(),
+            machine: Some(self.machine().of(seed)),
             commit: self.commit.clone(),
-            programs: Self::key(workload, programs),
+            programs: Self::key(workload, programs, self.machine().of(seed)),
         };
         line.with(Figures::of(summary))
+    }
+
+    /// By default each seed has another machine: what else than the trace differs there belongs to
+    /// the intervals.
+    fn machine(&self) -> Machine {
+        self.vms.perturb.unwrap_or(Machine::Seed)
     }
 
     /// The trace, made here if bench cannot make it.

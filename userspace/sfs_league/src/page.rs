@@ -168,8 +168,8 @@ fn capital(text: &str) -> String {
 /// What each row is, and which commits its results are of.
 fn rows(standings: &[(&Workload, Standing)], results: &Results) -> String {
     let mut text = "### The rows\n\n\
-        | workload | content | CPUs | sandboxes | seeds | commits of scx_sfs | kernel |\n\
-        |---|---|---|---|---|---|---|\n"
+        | workload | content | CPUs | sandboxes | seeds | machines | commits of scx_sfs | kernel |\n\
+        |---|---|---|---|---|---|---|---|\n"
         .to_string();
     for (workload, standing) in standings {
         let ours = results.lines().iter();
@@ -178,13 +178,15 @@ fn rows(standings: &[(&Workload, Standing)], results: &Results) -> String {
             let words: BTreeSet<&str> = ours.clone().map(of).collect();
             words.into_iter().collect::<Vec<_>>().join(" ")
         };
+        let machines: BTreeSet<_> = ours.clone().map(|line| line.machine).collect();
         text += &format!(
-            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
             workload.name,
             workload.about,
             workload.cpus,
             workload.sandbox.name(),
             standing.seeds(OURS),
+            machines.len(),
             words(|line| &line.commit),
             words(|line| &line.kernel)
         );

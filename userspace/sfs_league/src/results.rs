@@ -31,6 +31,9 @@ pub struct Line {
     pub status: String,
     /// The guest's kernel.
     pub kernel: String,
+    /// The machine, as for `vm/run --perturb`; empty: the usual one.
+    #[serde(default)]
+    pub machine: Option<u16>,
     /// The commit that the programs were built from.
     pub commit: String,
     /// A digest of the programs, and of the workload's definition.
@@ -135,6 +138,7 @@ mod tests {
             p999_ms: None,
             status: "ok".into(),
             kernel: "6.18".into(),
+            machine: None,
             commit: "abc".into(),
             programs: "123".into(),
         }

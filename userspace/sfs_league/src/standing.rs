@@ -157,6 +157,7 @@ mod tests {
                     p999_ms: None,
                     status: if *value > 0.0 { "ok" } else { "ejected: gone" }.into(),
                     kernel: String::new(),
+                    machine: None,
                     commit: String::new(),
                     programs: String::new(),
                 };

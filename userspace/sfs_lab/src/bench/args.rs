@@ -2,7 +2,7 @@
 
 use super::rows::{check_variables, known};
 use super::series::{Loads, Seeds, Series};
-use super::settings::{self, Accel, Row, Sandbox, Settings, Size, Source, Workload};
+use super::settings::{self, Accel, Machine, Row, Sandbox, Settings, Size, Source, Workload};
 use anyhow::Result;
 use clap::{value_parser, Args};
 use sfs_jobs::failure::refuse;
@@ -110,6 +110,10 @@ pub struct VmArgs {
     /// How the VM's CPUs are made
     #[arg(long, env = "ACCEL", value_name = "ACCEL", default_value = "icount")]
     accel: Accel,
+    /// The machine, as for `vm/run --perturb`: a number, or `seed` for another one for each seed [default:
+    /// 0]
+    #[arg(long, env = "PERTURB", value_name = "PERTURB")]
+    pub perturb: Option<Machine>,
     /// VMs at the same time; by default one for each core with icount, else 1
     #[arg(long, env = "JOBS", value_name = "JOBS", value_parser = value_parser!(u32).range(1..=999))]
     jobs: Option<u32>,
@@ -121,6 +125,7 @@ pub struct VmArgs {
 impl VmArgs {
     /// Writes them into `settings`.
     pub fn apply(&self, settings: &mut Settings) {
+        settings.machine = self.perturb.unwrap_or(Machine::One(0));
         settings.kernel.clone_from(&self.kernel);
         settings.accel = self.accel;
         settings.jobs = self.jobs;
@@ -241,6 +246,12 @@ impl BenchArgs {
                 options: self.workload_args,
             }),
         };
+        if self.vms.perturb == Some(Machine::Seed)
+            && source.seed().is_none()
+            && self.jitter.is_none()
+        {
+            refuse!("PERTURB=seed takes another machine for each seed, and a TRACE has none; set a number");
+        }
         let mut settings = Settings::new(rows, source);
         settings.sandbox = self.sandbox;
         settings.sandbox_args = self.sandbox_args;

@@ -73,8 +73,12 @@ pub fn kernel(settings: &Settings, row: &Row) -> Result<Option<String>> {
 fn machine(tree: &Tree, settings: &Settings, kernel: Option<&str>) -> Result<String> {
     let faasbench = tree.program("faasbench");
     let waste = tree.program("sfs_waste");
+    let number = match settings.machine() {
+        0 => String::new(),
+        other => format!(" {other}"),
+    };
     Ok(format!(
-        "kernel {}\naccel {}\nsandbox {} {}\nbenchmark {}\nmachine {}\n",
+        "kernel {}\naccel {}\nsandbox {} {}\nbenchmark {}\nmachine {}{number}\n",
         digest(tree, [image(tree, kernel)?])?,
         settings.accel.name(),
         settings.sandbox.name(),

@@ -266,7 +266,8 @@ impl<'a> Runner<'a> {
             .args(["--accel", accel, "--cpus", &cpus, "--quiet"])
             .args(["--timeout", &settings.timeout_s.to_string(), "--console"])
             .arg(run.join(format!("{}.console", row.name)))
-            .args(kernel.iter().flat_map(|kernel| ["--kernel", kernel]));
+            .args(kernel.iter().flat_map(|kernel| ["--kernel", kernel]))
+            .args(["--perturb", &settings.machine().to_string()]);
         if let Server::Program(path) = server {
             command.args([
                 "--in",

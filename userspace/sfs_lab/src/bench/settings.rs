@@ -13,6 +13,9 @@ pub const OUT: &str = "out/bench";
 /// Real time in seconds after which a VM is given up, by default.
 pub const TIMEOUT_S: u32 = 7200;
 
+/// The last of the machines that `vm/run --perturb` knows.
+const MACHINES: u16 = 9999;
+
 /// One comparison: one trace under several schedulers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -30,6 +33,8 @@ pub struct Settings {
     pub kernel: Option<String>,
     /// How the VM's CPUs are made.
     pub accel: Accel,
+    /// Which of the machines that differ a little.
+    pub machine: Machine,
     /// The folder for the results, made if missing.
     pub out: PathBuf,
     /// VMs at the same time; by default one for each core in virtual time, else one.
@@ -51,11 +56,17 @@ impl Settings {
             cpus: 4,
             kernel: None,
             accel: Accel::Icount,
+            machine: Machine::One(0),
             out: OUT.into(),
             jobs: None,
             timeout_s: TIMEOUT_S,
             fresh: false,
         }
+    }
+
+    /// The number of the machine, as for `vm/run --perturb`; 0 is the usual one.
+    pub fn machine(&self) -> u16 {
+        self.machine.of(self.source.seed().unwrap_or(0))
     }
 
     /// VMs at the same time.
@@ -166,6 +177,17 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// The seed; a file has none.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Self::File(_) => None,
+            Self::Generated(workload) => workload.seed.parse().ok(),
+            Self::Moved { seed, .. } => Some(*seed),
+        }
+    }
+}
+
 /// A workload of `faasbench gen`. Values are as its command line has them, and it checks
 /// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +233,47 @@ impl Sandbox {
             Self::Process => "process",
             Self::Warm => "warm",
             Self::Cgroup => "cgroup",
+        }
+    }
+}
+
+/// Which of the machines that differ a little (`vm/run --perturb`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// This one.
+    One(u16),
+    /// Another one for each seed.
+    Seed,
+}
+
+impl Machine {
+    /// The machine for this seed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use sfs_lab::bench::settings::Machine;
+    /// assert_eq!(Machine::Seed.of(3), 3);
+    /// assert_eq!("7".parse::<Machine>().unwrap().of(3), 7);
+    /// ```
+    pub fn of(self, seed: u64) -> u16 {
+        match self {
+            Self::One(machine) => machine,
+            Self::Seed => (seed % (u64::from(MACHINES) + 1)) as u16,
+        }
+    }
+}
+
+impl std::str::FromStr for Machine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            _ if text == "seed" => Ok(Self::Seed),
+            Ok(number) if number <= MACHINES => Ok(Self::One(number)),
+            _ => Err(format!(
+                "is neither a number from 0 to {MACHINES} nor 'seed'"
+            )),
         }
     }
 }
