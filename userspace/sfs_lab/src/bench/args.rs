@@ -110,8 +110,8 @@ pub struct VmArgs {
     /// How the VM's CPUs are made
     #[arg(long, env = "ACCEL", value_name = "ACCEL", default_value = "icount")]
     accel: Accel,
-    /// The machine, as for `vm/run --perturb`: a number, or `seed` for another one for each seed [default:
-    /// 0]
+    /// The machine, as for `vm/run --perturb`: a number, or `seed` for another one for each seed
+    /// [default: 0; of the league: seed]
     #[arg(long, env = "PERTURB", value_name = "PERTURB")]
     pub perturb: Option<Machine>,
     /// VMs at the same time; by default one for each core with icount, else 1
