@@ -215,11 +215,13 @@ fn reports_are_answered(s: &mut State, words: &Words) {
     }
 }
 
-/// In fair-only mode each FILTER turn ends with the next tick.
+/// In fair-only mode each FILTER turn ends with the next tick, unless the kernel serves the CPU's
+/// tasks itself.
 fn filter_turns_end(tick_ns: u64) {
     let running: Vec<_> = with(|s| {
         let is_fair_only = of(s).is_some_and(|l| l.told.mode == Mode::FairOnly);
         let cpus = s.cpus.iter().filter(|_| is_fair_only).enumerate();
+        let cpus = cpus.filter(|(_, cpu)| !cpu.is_bypassed);
         let tasks = cpus.filter_map(|(n, cpu)| Some((n, cpu.turn, cpu.current?)));
         tasks.collect()
     });
