@@ -85,12 +85,6 @@ static bool may_overtake(u64 turn, u64 now)
 	       __sync_val_compare_and_swap(&overtaken_until, before, until) == before;
 }
 
-/* A task with a turn taken from overdue work has used @delta of it. */
-static void use_taken(struct task_ctx *tctx, u64 delta)
-{
-	tctx->taken_ns = time_delta(tctx->taken_ns, delta);
-}
-
 /* A task's turn is over: what it has taken from overdue work and not used goes back. */
 static void give_back(struct task_ctx *tctx)
 {
@@ -160,8 +154,8 @@ __global_func s32 claim_worst_cpu(const struct task_struct *p __arg_trusted, u32
 	return claim_worst(&worst, turn, now);
 }
 
-/* Claim a CPU that @p, new or just woken up, may preempt at @now, for a turn of @turn if its work is
- * overdue. Return it as claim_worst(). */
+/* Claim a CPU that @p, new or just woken up, may preempt at @now, for a turn of @turn if its work
+ * is overdue. Return it as claim_worst(). */
 static s32 claim_cpu_for(const struct task_struct *p, u32 rank, s32 pinned, u64 turn, u64 now)
 {
 	struct worst worst = { .due_cpu = -1, .overdue_cpu = -1, .due = rank, .overdue = rank };

@@ -87,7 +87,7 @@ static void charge_fair_turn(struct task_struct *p, struct task_ctx *tctx, u64 d
 static void charge_ranked(struct task_ctx *tctx, u64 delta)
 {
 	tctx->ranked_used_ns += delta;
-	use_taken(tctx, delta);
+	tctx->taken_ns = time_delta(tctx->taken_ns, delta);
 }
 
 /* Charge @p for its CPU time from the last charge until @now. */

@@ -37,6 +37,17 @@ impl Miss {
     }
 }
 
+/// Whether both runs are of the same trace and machine. A simulation has no machine.
+fn are_a_pair(one: &Line, other: &Line) -> bool {
+    let is_simulated = |line: &Line| {
+        let mut bounds = columns::ALL.iter().filter(|one| one.kind == Kind::Bound);
+        bounds.any(|column| column.name == line.scheduler)
+    };
+    let machine = |line: &Line| line.machine.unwrap_or(0);
+    one.seed == other.seed
+        && (machine(one) == machine(other) || is_simulated(one) || is_simulated(other))
+}
+
 impl<'a> Standing<'a> {
     /// Those of a workload.
     pub fn of(results: &'a Results, workload: &'a str) -> Self {
@@ -68,29 +79,34 @@ impl<'a> Standing<'a> {
         self.values(column, Figure::Mean).count()
     }
 
-    fn values(&self, column: &str, figure: Figure) -> impl Iterator<Item = (u64, f64)> + '_ {
+    /// The runs that have this figure, with it.
+    fn values(&self, column: &str, figure: Figure) -> impl Iterator<Item = (&'a Line, f64)> + '_ {
         let column = column.to_string();
-        let lines = self.lines.iter();
+        let lines = self.lines.iter().copied();
         let lines = lines.filter(move |line| line.scheduler == column);
-        lines.filter_map(move |line| Some((line.seed, line.figures().get(figure)?)))
+        lines.filter_map(move |line| Some((line, line.figures().get(figure)?)))
     }
 
     /// The geometric mean of a column's values.
     pub fn value(&self, column: &str, figure: Figure) -> Option<f64> {
-        let of_seed = |(seed, ratio)| Observation { seed, ratio };
+        let of_seed = |(line, ratio): (&Line, _)| Observation {
+            seed: line.seed,
+            ratio,
+        };
         let values: Vec<_> = self.values(column, figure).map(of_seed).collect();
         Estimate::of(&values).map(|estimate| estimate.ratio)
     }
 
-    /// A column relative to another one, over the seeds of which both have a result.
+    /// A column relative to another one, over the seeds of which both have a result of the same
+    /// machine.
     pub fn ratio(&self, column: &str, base: &str, figure: Figure) -> Option<Estimate> {
-        let of_base: Vec<(u64, f64)> = self.values(base, figure).collect();
+        let of_base: Vec<_> = self.values(base, figure).collect();
         let observed: Vec<Observation> = self
             .values(column, figure)
-            .filter_map(|(seed, value)| {
-                let (_, of_base) = of_base.iter().find(|(other, _)| *other == seed)?;
+            .filter_map(|(line, value)| {
+                let (_, of_base) = of_base.iter().find(|(other, _)| are_a_pair(line, other))?;
                 Some(Observation {
-                    seed,
+                    seed: line.seed,
                     ratio: value / of_base,
                 })
             })
@@ -198,6 +214,29 @@ mod tests {
         assert_eq!(misses[0].rival, "scx_bpfland");
         assert!((misses[0].ratio.ratio - 2f64.sqrt()).abs() < 1e-12);
         assert!(!misses[0].is_certain(), "two seeds with 2 and 1");
+    }
+
+    #[test]
+    fn runs_of_different_machines_are_not_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut results = results(
+            folder.path(),
+            &[
+                ("eevdf", &[10.0, 20.0]),
+                ("scx_sfs", &[8.0, 4.0]),
+                ("srtf", &[1.0, 2.0]),
+            ],
+        );
+        for scheduler in ["eevdf", "scx_sfs"] {
+            let line = results.line("w", 2, scheduler).unwrap().clone();
+            let machine = (scheduler == "scx_sfs").then_some(2);
+            results.put(Line { machine, ..line }).unwrap();
+        }
+        let standing = Standing::of(&results, "w");
+        let ratio = standing.ratio("scx_sfs", "eevdf", Figure::Mean).unwrap();
+        assert_eq!((ratio.seeds, ratio.ratio), (1, 0.8));
+        let ratio = standing.ratio("scx_sfs", "srtf", Figure::Mean).unwrap();
+        assert_eq!(ratio.seeds, 2, "a simulation has no machine");
     }
 
     #[test]

@@ -78,7 +78,8 @@ MODEL_BEGIN
 	W(prompt, t->prompt_ns) W(tokens, t->prompt.tokens_ns) W(filled_at, t->prompt.filled_at) \
 	W(filter_used, t->filter_used_ns) W(fair_used, t->fair_used_ns) W(deadline, t->deadline) \
 	W(queue_key, t->queue_key) W(fair_vtime, t->fair_vtime) W(slice, t->slice) \
-	W(slice_end, t->slice_end) W(ranked_used, t->ranked_used_ns) W(taken, t->taken_ns) W(fair_weight, t->fair_weight) \
+	W(slice_end, t->slice_end) W(ranked_used, t->ranked_used_ns) W(taken, t->taken_ns) \
+	W(fair_weight, t->fair_weight) \
 	W(booked, t->booked_ns) W(active, t->active) W(tenant, t->tenant) W(in_demand, t->in_demand) \
 	W(is_present, t->present) W(limit, t->limit) W(turn, t->turn) W(seen_seq, t->seq) \
 	W(rank, t->rank) W(queue, t->queue & 7) W(stopped_on, t->stopped_on) W(first_on, t->first_on) \

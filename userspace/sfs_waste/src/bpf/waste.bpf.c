@@ -81,7 +81,8 @@ static bool should_run(struct task_struct *p)
 /*
  * From 7.2 on the kernel disables the migration of the current task around this program too. A task
  * that pins itself to another CPU would seem to wait for the one that it leaves. So this is the
- * least number of such sections that a task had when it left its CPU, 0 or 1.
+ * least number of such sections that a task had when it left its CPU, 0 or 1. A CPU that
+ * overwrites a smaller number of another one is corrected at the next switch.
  */
 static u32 own_sections = ~0U;
 

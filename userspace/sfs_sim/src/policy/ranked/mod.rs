@@ -11,13 +11,14 @@
 //! - **Preemption.** An invocation that arrives or wakes and finds no free CPU
 //!   preempts the one with the worst rank, if its own rank is better and the
 //!   other is not overdue. If there is none, it preempts the worst overdue one
-//!   for a short turn, within a budget: a part of all CPUs. Nothing else preempts. When a slice
-//!   ends, the CPU goes to the earliest deadline, possibly the same invocation's.
+//!   for a short turn, within a budget: a part of all CPUs. Nothing else
+//!   preempts. When a slice ends, the CPU goes to the earliest deadline, possibly
+//!   the same invocation's.
 //!
 //! This bounds waits. Once processor sharing would have given an invocation
 //! `ageing` times the cost of its completion, no later arrival goes before it
-//! in the queue, and preemption takes no more than that budget. With an `ageing` of 0 the order is that of
-//! the ranks alone, and nothing is ever overdue.
+//! in the queue, and preemption takes no more than that budget. With an `ageing`
+//! of 0 the order is that of the ranks alone, and nothing is ever overdue.
 //!
 //! As in the kernel, slices end at ticks, and a running invocation has the rank
 //! of its last tick.
@@ -203,8 +204,7 @@ impl<R: Rule> Ranked<R> {
     }
 
     /// The place of the invocation that one of `rank` may preempt: the worst of
-    /// those that are overdue, or of those that are not, if it is worse by the
-    /// margin.
+    /// those that are `overdue`, or that are not, if it is worse by the margin.
     fn worst(&self, overdue: bool, rank: u8, now: Time, jobs: &[Job]) -> Option<usize> {
         let ranks = self.running.iter().enumerate().map(|(place, run)| {
             let worse = self.rank_now(run, now, jobs);
@@ -217,8 +217,8 @@ impl<R: Rule> Ranked<R> {
         (worse >= want).then_some(place)
     }
 
-    /// The place of the invocation that one of `rank` preempts, and the turn that
-    /// it may take if that one is overdue.
+    /// The place of the invocation that `id` preempts, and the turn that it may take
+    /// if that one is overdue.
     fn victim(&mut self, id: JobId, now: Time, jobs: &[Job]) -> Option<(usize, Option<Time>)> {
         let rank = self.rank(id, jobs[id as usize].attained);
         if let Some(place) = self.worst(false, rank, now, jobs) {
