@@ -29,6 +29,14 @@ static void set_running(s32 cpu, u32 rank, u64 deadline)
 	r->rank = rank;
 }
 
+/* @p has been interrupted, and its CPU resumes it next. So an arrival may claim that CPU as if @p
+ * ran: on one CPU the process that starts an invocation always runs at that moment. */
+static void show_ranked(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	if (tctx->turn == TURN_RANKED)
+		set_running(scx_bpf_task_cpu(p), tctx->rank, tctx->deadline);
+}
+
 /* Claim @cpu if it runs work of rank @rank that may be preempted. */
 static bool claim_rank(u32 cpu, u32 rank)
 {

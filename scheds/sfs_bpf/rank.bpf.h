@@ -240,6 +240,12 @@ static void update_rank(struct task_ctx *tctx, const struct invocation *inv)
 
 /* ------------------------------------------------------------------- queues */
 
+/* Return true if the task has claimed the CPU that it runs on, and its turn is not over. */
+static bool has_claimed(const struct task_ctx *tctx)
+{
+	return time_before(tctx->queue_key + PREEMPTS / 2, often.sharing_clock);
+}
+
 /* Claim a CPU for @p, which arrives at @now. If it takes it from overdue work, its slice is what is
  * paid for, also if its rank worsens before. Return the CPU, or -1. */
 static s32 claim_cpu(const struct task_struct *p, struct task_ctx *tctx,
@@ -259,13 +265,17 @@ static s32 claim_cpu(const struct task_struct *p, struct task_ctx *tctx,
  * Queue @p by its deadline. If it has just arrived (@arrives), it may preempt: it then goes
  * before all waiting tasks, and the CPU that it has claimed is kicked to look at the queue.
  * (Inserted into that CPU's local queue instead, with SCX_ENQ_PREEMPT, it was seen to wait for
- * 100 ms on 6.18.) If another CPU takes it first, the claimed CPU keeps its task. A task
- * displaced by a real-time task also goes before all waiting tasks.
+ * 100 ms on 6.18.) If another CPU takes it first, the claimed CPU keeps its task. A CPU with a
+ * short turn is not kicked: what it was to resume gives way (gives_way()). A task displaced by a
+ * real-time task goes before all waiting tasks if it has claimed its CPU, and else by its deadline:
+ * it may have run for long, and short arrivals must not wait for it.
  */
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags, u64 now)
 {
+	bool displaced = is_displaced(tctx, enq_flags), goes_first = displaced && has_claimed(tctx);
 	s32 pinned = pinned_cpu(p), cpu = -1;
+	struct cpu_ctx *cctx;
 	u64 slice;
 
 	give_back(tctx); /* if it was taken out of the queue */
@@ -275,7 +285,9 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 	slice = within_quota(tctx, tctx->slice);
 	tctx->turn = TURN_RANKED;
 	tctx->queued_at = now;
-	if (cpu >= 0 || is_displaced(tctx, enq_flags))
+	if (displaced)
+		show_ranked(p, tctx);
+	if (cpu >= 0 || goes_first)
 		tctx->queue_key -= PREEMPTS;
 	save_vtime(p, tctx);
 	note_pinned(pinned);
@@ -287,7 +299,9 @@ static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 		return;
 	}
 	count(SFS_PREEMPTIONS);
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	cctx = lookup_cpu_ctx(cpu);
+	if (!cctx || !cctx->is_short_turn)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
 /* Return the queue whose head has the earlier deadline on @cpu, and that deadline in @deadline; 0
@@ -311,15 +325,15 @@ static u64 ranked_first_queue(s32 cpu, u64 *deadline)
 }
 
 /*
- * Return true if a task that has claimed a CPU, @cpu or another, waits in rank order. Other keys
- * are at most days behind the clock.
+ * Return true if a task that has claimed a CPU, @cpu or another, waits in rank order before @key.
+ * Other keys are at most days behind the clock.
  */
-__global_func bool claimer_waiting(s32 cpu)
+__global_func bool claimer_waiting(s32 cpu, u64 key)
 {
-	u64 deadline;
+	u64 first;
 
-	return ranked_first_queue(cpu, &deadline) &&
-	       time_before(deadline + PREEMPTS / 2, often.sharing_clock);
+	return ranked_first_queue(cpu, &first) && time_before(first, key) &&
+	       time_before(first + PREEMPTS / 2, often.sharing_clock);
 }
 
 /* Return true if @cpu can certainly run the first task in rank order. */

@@ -192,9 +192,9 @@ static bool functions_come_second(s32 cpu, u64 now)
  * Return true if @p was preempted in the middle of its turn, by work that goes first, and
  * should resume afterwards. (A task that already waits in a queue stays behind the tasks
  * before it: it comes here again at each change of its nice value or affinity.) Ranked work
- * does not resume while a claim of a CPU is pending: it may be this CPU. The kick for the
- * claim, and the note of it, are lost if the CPU had a tick and a task in its local queue in
- * between, because dispatch() is not called then.
+ * does not resume while a claim of a CPU by earlier work is pending: it may be this CPU. The kick
+ * for the claim, and the note of it, are lost if the CPU had a tick and a task in its local queue
+ * in between, because dispatch() is not called then.
  */
 static bool is_interrupted(const struct task_struct *p, const struct task_ctx *tctx,
 			   const struct invocation *inv, u32 turn, u64 enq_flags)
@@ -205,7 +205,8 @@ static bool is_interrupted(const struct task_struct *p, const struct task_ctx *t
 	    tctx->waits_since || (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST | SCX_ENQ_REENQ)) ||
 	    tctx->stopped_on != cpu)
 		return false;
-	return turn != TURN_RANKED || (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu));
+	return turn != TURN_RANKED ||
+	       (!ranked_slice_is_over(tctx, inv) && !claimer_waiting(cpu, tctx->queue_key));
 }
 
 /*
@@ -416,6 +417,7 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	struct cpu_ctx *cctx = lookup_cpu_ctx(pinned);
 
 	if (!is_short_turn(tctx)) {
+		show_ranked(p, tctx);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
 		return;
 	}
@@ -451,17 +453,23 @@ static bool gets_idle_cpu(const struct task_struct *p, const struct task_ctx *tc
 static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const struct invocation *inv,
 			 u32 turn, bool interrupted, u64 enq_flags, u64 now)
 {
+	bool has_claim;
+	u64 slice;
+
 	if (gets_idle_cpu(p, tctx)) {
 		tctx->queued_at = now;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, take_turn(p, tctx, inv, turn), enq_flags);
 		return true;
 	}
-	if (interrupted && resumes_at_once(p, tctx, now)) {
-		tctx->queued_at = 0;
-		resume(p, tctx, take_turn(p, tctx, inv, turn), enq_flags);
-		return true;
-	}
-	return false;
+	if (!interrupted || !resumes_at_once(p, tctx, now))
+		return false;
+	has_claim = turn == TURN_RANKED && has_claimed(tctx);
+	slice = take_turn(p, tctx, inv, turn);
+	if (has_claim)
+		tctx->queue_key -= PREEMPTS;
+	tctx->queued_at = 0;
+	resume(p, tctx, slice, enq_flags);
+	return true;
 }
 
 /* @p waits in the queue for its @turn. */
@@ -913,10 +921,13 @@ void BPF_STRUCT_OPS(sfs_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 /*
- * Return true if the task that now begins to run on @cpu, for a FAIR turn if @fair, was picked
- * from the local queue without a call of dispatch(), which would have chosen another one.
+ * Return true if the task that now begins to run on @cpu, for a turn of kind @turn with @key, was picked from
+ * the local queue without a call of dispatch(), which would have chosen another one. A task in rank
+ * order that was interrupted waits there: an arrival that claimed the CPU meanwhile would otherwise
+ * wait for the whole of its slice. On one CPU that was each arrival, since the process that starts
+ * it runs there.
  */
-static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
+static bool gives_way(struct cpu_ctx *cctx, s32 cpu, u32 turn, u64 key, u64 now)
 {
 	bool passed = cctx->short_turn_is_local, asked = cctx->dispatch_called;
 
@@ -924,8 +935,11 @@ static bool gives_way(struct cpu_ctx *cctx, s32 cpu, bool fair, u64 now)
 	cctx->dispatch_called = false;
 	if (cctx->is_short_turn || ((asked || cctx->turn_is_due) && !passed))
 		return false;
-	return passed || short_turn_waiting(cpu) || functions_come_second(cpu, now) ||
-	       (fair && (filter_head_waiting(cpu) || ranked_head_waiting(cpu)));
+	if (passed || short_turn_waiting(cpu) || functions_come_second(cpu, now))
+		return true;
+	if (turn == TURN_RANKED)
+		return claimer_waiting(cpu, key);
+	return turn == TURN_FAIR && (filter_head_waiting(cpu) || ranked_head_waiting(cpu));
 }
 
 /* At load the kernel considers each CPU idle until it has been idle once. A busy CPU would be
@@ -945,18 +959,17 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cctx = lookup_cpu_ctx(cpu);
 	u64 now = clock_now(), wait;
-	bool fair;
+	u32 turn = tctx ? tctx->turn : TURN_FAIR;
 
 	if (!cctx)
 		return;
 	note_first_run(cctx, cpu);
 	cctx->runs = true;
-	fair = !tctx || tctx->turn == TURN_FAIR;
 	cctx->is_short_turn = tctx && is_short_turn(tctx);
 	if (tctx)
 		restore_vtime(p, tctx);
-	begin_fair_turn(p, tctx, cctx, fair, now);
-	if (gives_way(cctx, cpu, fair, now))
+	begin_fair_turn(p, tctx, cctx, turn == TURN_FAIR, now);
+	if (gives_way(cctx, cpu, turn, tctx ? tctx->queue_key : 0, now))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	else if (cctx->is_short_turn && queue_length(DSQ_SYSTEM))
 		kick_for(DSQ_SYSTEM); /* the task meant for this CPU may find an idle one */

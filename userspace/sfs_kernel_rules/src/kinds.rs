@@ -77,7 +77,6 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
         "c_filled_at",
         "s_denied",
         "stats",
-        "r_rank",
         "c_fair",
         "c_own",
     ]);
@@ -141,7 +140,14 @@ fn plan(call: &Call, e: &mut Expected) -> Plan {
         }
     } else if is_interrupted(call, e, turn, flags) && resumes(call, e, pinned) {
         e.l.queued_at = 0;
+        let has_claim = turn == RANKED && has_claimed(&e.l);
         take_turn(call, e, turn);
+        if has_claim {
+            e.l.queue_key = e.l.queue_key.wrapping_sub(CLAIMS);
+        }
+        if turn == RANKED {
+            show(&mut e.l);
+        }
         e.l.waits_since = 0;
         resume(e, pinned)
     } else {
@@ -384,6 +390,16 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     }
 }
 
+/// The task has claimed the CPU that it runs on, and its turn is not over.
+fn has_claimed(l: &Look) -> bool {
+    before(l.queue_key.wrapping_add(CLAIMS / 2), l.sharing_clock)
+}
+
+/// Its CPU resumes the task next, so an arrival may claim that CPU as if the task ran.
+fn show(l: &mut Look) {
+    (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
+}
+
 /// By deadline. A task that arrives may preempt FAIR work, or the worst rank if that is worse than
 /// its own and not overdue, or, within a budget, overdue.
 fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
@@ -392,6 +408,8 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     } else {
         own(queues::RANKED, pinned)
     };
+    let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
+    let goes_first = displaced && has_claimed(l);
     overtaking::give_back(l);
     ranks::update(l);
     let arrives = call.was.number & policy::WAKEUP != 0 || l.stopped_on < 0;
@@ -400,10 +418,15 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     } else {
         None
     };
+    if claimed.is_some_and(|(cpu, is_fair)| cpu == call.cpu && !is_fair) {
+        l.r_rank = NO_RANK;
+    }
     l.granted = within_quota(l, l.slice);
     (l.turn, l.queued_at) = (RANKED, l.now);
-    let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
-    if claimed.is_some() || displaced {
+    if displaced {
+        show(l);
+    }
+    if claimed.is_some() || goes_first {
         l.queue_key = l.queue_key.wrapping_sub(CLAIMS);
     }
     (l.has_key, l.fair_vtime, l.vtime) = (1, l.vtime, l.queue_key);

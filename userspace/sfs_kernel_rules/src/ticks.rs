@@ -193,14 +193,14 @@ fn report_overload(e: &mut Expected) {
 pub fn gives_way(call: &Call, e: &mut Expected) {
     let (was, l) = (&call.was.look, &mut e.l);
     let (passed, asked) = (was.c_local_short != 0, was.c_called != 0);
-    let fair = l.turn == FAIR;
     let gives_way = if l.c_short != 0 || ((asked || l.c_turn_due != 0) && !passed) {
         false
     } else {
         passed
             || short_waits(call.cpu)
             || outside_is_due(l)
-            || (fair && (filter_head_waits(l) || ranked_head_waits(l)))
+            || (l.turn == RANKED && call.was.answers.claimer != 0)
+            || (l.turn == FAIR && (filter_head_waits(l) || ranked_head_waits(l)))
     };
     let is_told = call.kicks.contains(&(call.cpu, PREEMPT));
     if gives_way != is_told {

@@ -156,7 +156,7 @@ MODEL_BEGIN
 	W(fair_waiting, waiting) W(fair_waiting_own, fair_waiting_for(cpu)) \
 	W(filter_waiting, filter_waiting(cpu)) W(filter_head, filter_head_waiting(cpu)) \
 	W(functions_wait, functions_wait(cpu)) W(short_waits, short_turn_waiting(cpu)) \
-	W(ranked_head, ranked_head_waiting(cpu)) W(claimer, claimer_waiting(cpu)) \
+	W(ranked_head, ranked_head_waiting(cpu)) W(claimer, claimer_waiting(cpu, t->queue_key)) \
 	W(due_queue, fair_due_queue(cpu, c->fair_served_at, clock_now())) \
 	W(elsewhere, may_run_elsewhere(p)) W(is_taken, is_taken(cpu))
 /* clang-format on */
