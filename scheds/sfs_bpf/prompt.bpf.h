@@ -108,6 +108,7 @@ static void grant_prompt_turn(const struct task_struct *p, struct task_ctx *tctx
 static void begin_activity(const struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
 	tctx->turn_used_ns = 0;
+	tctx->leaves = false;
 	grant_prompt_turn(p, tctx, now);
 }
 

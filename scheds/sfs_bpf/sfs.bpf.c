@@ -55,6 +55,7 @@ char _license[] SEC("license") = "GPL";
 #include "evidence.bpf.h"
 #include "boundary.bpf.h"
 #include "prompt.bpf.h"
+#include "leave.bpf.h"
 #include "fair.bpf.h"
 #include "shard.bpf.h"
 #include "filter.bpf.h"
@@ -95,23 +96,23 @@ static void charge(struct task_struct *p, struct task_ctx *tctx, struct invocati
 {
 	u64 total = p->se.sum_exec_runtime;
 	u64 delta = time_delta(total, tctx->charged_ns);
+	u32 turn = charged_turn(tctx);
 
 	tctx->charged_ns = total;
 	if (inv && tctx->seq != inv->seq)
 		forget_last_invocation(p, tctx, inv);
 	tctx->turn_used_ns += delta;
-	if (tctx->turn == TURN_FAIR)
+	if (turn == TURN_FAIR)
 		charge_fair_turn(p, tctx, delta);
-	else if (tctx->turn == TURN_FILTER)
+	else if (turn == TURN_FILTER)
 		tctx->filter_used_ns += delta;
-	else if (tctx->turn == TURN_RANKED)
+	else if (turn == TURN_RANKED)
 		charge_ranked(tctx, delta);
-	else if (tctx->turn == TURN_PROMPT)
+	else if (turn == TURN_PROMPT)
 		charge_prompt(p, tctx, delta);
 	advance_sharing_clock(tctx, delta);
 	if (tctx->tenant && delta)
-		charge_tenant(tenant(tctx), delta, now,
-			      tctx->turn == TURN_FILTER || tctx->turn == TURN_RANKED);
+		charge_tenant(tenant(tctx), delta, now, turn == TURN_FILTER || turn == TURN_RANKED);
 	if (inv && inv->state != INV_NONE)
 		charge_invocation(inv, delta);
 	if (tctx->limit && !is_system(p))
@@ -476,7 +477,9 @@ static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const str
 static void wait_in_queue(struct task_struct *p, struct task_ctx *tctx, struct invocation *inv,
 			  u32 turn, bool interrupted, u64 enq_flags, u64 now)
 {
-	if (turn == TURN_SYSTEM) {
+	if (must_leave(p, tctx, turn, enq_flags)) {
+		leave_first(p, tctx, turn, enq_flags);
+	} else if (turn == TURN_SYSTEM) {
 		system_enqueue(p, tctx, enq_flags, now);
 	} else if (turn == TURN_PROMPT) {
 		prompt_enqueue(p, tctx, enq_flags, now);
@@ -591,7 +594,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	scx_bpf_task_set_slice(prev, take_turn(prev, tctx, inv, turn));
 	tctx->may_be_held = false;
 	cctx->dispatch_called = false;
-	cctx->is_short_turn = is_short_turn(tctx);
+	cctx->is_short_turn = has_short_turn(tctx);
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
 	if (turn == TURN_RANKED)
 		set_running(cpu, tctx->rank, tctx->deadline);
@@ -965,7 +968,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		return;
 	note_first_run(cctx, cpu);
 	cctx->runs = true;
-	cctx->is_short_turn = tctx && is_short_turn(tctx);
+	cctx->is_short_turn = tctx && has_short_turn(tctx);
 	if (tctx)
 		restore_vtime(p, tctx);
 	begin_fair_turn(p, tctx, cctx, turn == TURN_FAIR, now);

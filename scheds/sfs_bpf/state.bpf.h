@@ -343,6 +343,7 @@ struct task_ctx {
 	u32 limit_generation;  /* and this generation */
 	u32 groups_generation; /* `group` is valid for it */
 	u32 turn;              /* enum turn */
+	u32 left_turn;         /* the turn that was cut short, if it `leaves` */
 	u32 seq;               /* invocation of the CPU times above */
 	u32 paid_seq;          /* invocation of paid_ns */
 	u32 rank;
@@ -362,6 +363,7 @@ struct task_ctx {
 	bool mostly_sleeps;     /* at its last wake-up it owed little: see pay_by_sleep() */
 	bool has_key;           /* p->scx.dsq_vtime is queue_key, not its virtual time */
 	bool outranked;         /* its CPU goes to other ranked work */
+	bool leaves;            /* its prompt turn is to leave the kernel (leave.bpf.h) */
 	bool yielded;
 	bool has_kernel_exit; /* in kernel_exits */
 	bool may_be_held;     /* it holds no kernel resources, or this is unknown */

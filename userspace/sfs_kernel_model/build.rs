@@ -35,6 +35,7 @@ fn main() {
         .include(&headers)
         .include(KERNEL_HALF)
         .define("BPF_NO_PRESERVE_ACCESS_INDEX", None)
+        .define(&format!("__TARGET_ARCH_{arch}"), None)
         // The kernel is compiled so as well.
         .flag("-fno-strict-aliasing")
         // Each access to memory is a point at which other CPUs may proceed (c/points.h).

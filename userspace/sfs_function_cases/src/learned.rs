@@ -1,15 +1,21 @@
 //! The learned policy.
 
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
+use nix::libc::c_void;
+use nix::sys::mman::{mmap, munmap, MapFlags, ProtFlags};
+use nix::unistd::Pid;
 use sfs_hint::{Client, Delivery, Form, Hint};
 
 use sfs_testbed::case::{Bench, Case};
 use sfs_testbed::cgroup::Cgroup;
 use sfs_testbed::clock::{ms, now, since, sleep, wait_until, PATIENCE};
-use sfs_testbed::process::{as_real_time, chain, fork_every, wait_for_all, Process};
+use sfs_testbed::process::{as_real_time, chain, confine, fork_every, wait_for_all, Process};
 use sfs_testbed::scheduler::{output_of, Scheduler, Stats};
 use sfs_testbed::surroundings::freeze_map;
 
@@ -51,6 +57,16 @@ pub const CASES: &[Case] = &[
         name: "short_ones_wait_for_no_overdue_one",
         about: "where each CPU runs work past its deadline, a few short processes are served at once, and many do not hold that work up",
         run: short_ones_wait_for_no_overdue_one,
+    },
+    Case {
+        name: "arrivals_go_before_what_their_starter_interrupts",
+        about: "on one CPU, a short process goes before a long one that the process that forks it has just interrupted, be that real-time or not",
+        run: arrivals_go_before_what_their_starter_interrupts,
+    },
+    Case {
+        name: "no_fork_waits_for_a_preempted_system_call",
+        about: "a process that is preempted in a system call, and holds the lock of a mapped file, holds up no fork that needs the same lock",
+        run: no_fork_waits_for_a_preempted_system_call,
     },
     Case {
         name: "refused_tables_end_the_ranks",
@@ -264,8 +280,6 @@ fn crowd_of_short_ones_starves_no_long_one(bench: &Bench) -> Result<()> {
 }
 
 fn short_ones_wait_for_no_overdue_one(bench: &Bench) -> Result<()> {
-    // With one, nothing runs that could be preempted while the case starts a process.
-    bench.needs_two_cpus()?;
     const SOCKET: &str = "/tmp/hint.sock";
     const WHOLE: Duration = ms(2000);
     let options = "--ageing 1 --no-overload --hint-service-time --hint-listen";
@@ -370,5 +384,85 @@ fn fair_gives_no_credit(bench: &Bench) -> Result<()> {
     wait_for_all(&mut burners)?;
     let stats = scheduler.stats()?;
     ensure!(stats.filter_starts == 0, "{stats:?}");
+    scheduler.finish()
+}
+
+/// Forks processes that burn 2 ms each, 5 to 8 ms after one another, pinned to CPU 0 like the
+/// caller. Returns the longest time from a fork to the end of such a process.
+fn longest_of_short_ones(count: u64) -> Result<Duration> {
+    let mut longest = Duration::ZERO;
+    for number in 0..count {
+        let mut short = Process::burner(ms(2))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+        sleep(ms(5 + number % 4));
+    }
+    Ok(longest)
+}
+
+fn arrivals_go_before_what_their_starter_interrupts(bench: &Bench) -> Result<()> {
+    const SOCKET: &str = "/tmp/hint.sock";
+    const WHOLE: Duration = ms(4000);
+    let options = "--no-overload --hint-service-time --hint-listen";
+    let scheduler = bench.load(&format!("{options} {SOCKET}"))?;
+    let mut client = Client::connect(&SOCKET.parse()?, Form::Binary)?;
+    // All that follows is on one CPU, where the starter always displaces the long one.
+    confine(Pid::from_raw(0), &[0])?;
+    let long = hinted(&mut client, None, Some(WHOLE), WHOLE)?;
+    ensure!(
+        wait_until(PATIENCE, || long.cpu() > ms(100)),
+        "it does not run"
+    );
+
+    let promptly = longest_of_short_ones(40)?;
+    let real_time = as_real_time(|| longest_of_short_ones(40))?;
+    let left = WHOLE.saturating_sub(long.cpu());
+    ensure!(left > ms(500), "the long one has only {left:?} left");
+    drop(long);
+    bench.at_most("the longest turnaround, of a process", promptly, ms(16))?;
+    bench.at_most("the same, of a real-time process", real_time, ms(16))?;
+    scheduler.finish()
+}
+
+/// Maps the file's first page.
+fn map_once(file: &File) -> Result<NonNull<c_void>> {
+    let length = NonZeroUsize::MIN.saturating_add(4095);
+    let (read, private) = (ProtFlags::PROT_READ, MapFlags::MAP_PRIVATE);
+    // SAFETY: a new mapping at a place that is free; nothing reads it.
+    Ok(unsafe { mmap(None, length, read, private, file, 0) }?)
+}
+
+/// Maps and unmaps it again and again, and so takes and gives back the lock of its mappings.
+fn map_forever(file: &File) {
+    while let Ok(place) = map_once(file) {
+        // SAFETY: nothing refers to it.
+        let _ = unsafe { munmap(place, 4096) };
+    }
+}
+
+fn no_fork_waits_for_a_preempted_system_call(bench: &Bench) -> Result<()> {
+    const FILE: &str = "/tmp/mapped";
+    std::fs::write(FILE, [0; 4096])?;
+    let file = File::open(FILE)?;
+    // From now on each fork of this process needs the lock of the file's mappings.
+    map_once(&file)?;
+    let scheduler = bench.load("--no-overload")?;
+    // All on one CPU, so that nobody else fetches the preempted process.
+    confine(Pid::from_raw(0), &[0])?;
+    let (mapper, hog) = (Process::spawn(|_| map_forever(&file))?, Process::hog()?);
+    sleep(ms(300));
+    let mut longest = Duration::ZERO;
+    as_real_time(|| {
+        for number in 0..300 {
+            let begin = now();
+            let mut short = Process::burner(ms(1))?;
+            longest = longest.max(since(begin));
+            sleep(ms(4 + number % 5));
+            short.wait()?;
+        }
+        Ok(())
+    })?;
+    drop((mapper, hog));
+    bench.at_most("the longest fork", longest, ms(10))?;
     scheduler.finish()
 }

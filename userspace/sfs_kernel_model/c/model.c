@@ -72,6 +72,25 @@ const struct model_variable *model_list_variables(u32 *count)
 	return model_variables;
 }
 
+/* ------------------------------------------------------------------ user mode */
+
+/* A task is in a system call in an eighth of all stretches of 64 us of its CPU time, drawn by its
+ * number, and while it exits. Return registers that say so; no others are read. */
+long bpf_task_pt_regs(struct task_struct *task)
+{
+	static struct pt_regs registers[2];
+	u64 stretch = (task->se.sum_exec_runtime >> 16) + ((u64)task->pid << 32);
+	bool in_call = (task->flags & PF_EXITING) || stretch * 0x9e3779b97f4a7c15ULL >> 61 == 0;
+	struct pt_regs *regs = &registers[in_call];
+
+#if defined(__TARGET_ARCH_arm64)
+	regs->syscallno = in_call ? 1 : -1;
+#else
+	regs->orig_ax = in_call ? 1 : -1;
+#endif
+	return (long)regs;
+}
+
 /* ------------------------------------------------------------------- tunables */
 
 /* The loader asks the kernel for these; the values are those of Linux 6.18. */

@@ -7,7 +7,7 @@ use crate::queues::{self, OUTSIDE};
 use crate::stats::counter;
 use crate::turns::{self, report_recovery};
 use crate::watch::{Call, Callback};
-use crate::{functions, kinds, lengths, ranks, shares, ticks};
+use crate::{functions, kinds, leaving, lengths, ranks, shares, ticks};
 use sfs_kernel_model::state::with;
 use sfs_kernel_model::tasks::DEAD;
 
@@ -403,7 +403,7 @@ fn running(call: &Call, e: &mut Expected) -> Left {
     let l = &mut e.l;
     (l.c_has_run, l.c_runs) = (1, 1);
     let fair = l.turn == FAIR;
-    l.c_short = i64::from(matches!(l.turn, SYSTEM | PROMPT));
+    l.c_short = i64::from(leaving::has_short_turn(l));
     if l.has_key != 0 {
         (l.has_key, l.vtime) = (0, l.fair_vtime);
     }

@@ -11,7 +11,7 @@ use crate::queues::{PROMPT as PROMPT_QUEUE, RANKED as RANKED_QUEUE, SYSTEM as SY
 use crate::ticks::{debts_are_known, loader_is_late};
 use crate::turns::{self, fair_waiting};
 use crate::watch::Call;
-use crate::{ranks, relief};
+use crate::{leaving, ranks, relief};
 use sfs_kernel_model::state::{with, TaskId};
 
 /// What a CPU gets.
@@ -340,7 +340,7 @@ impl Dispatch<'_> {
         call.equal(
             "short turn",
             is.c_short,
-            i64::from(matches!(turn, SYSTEM | PROMPT)),
+            i64::from(leaving::has_short_turn(&Look { turn, ..l })),
         );
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::accounts::{leave, leave_queue, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
 use crate::kicks::{self, Kick};
+use crate::leaving;
 use crate::lengths::{self, book, fair_turn, group_weight, within_quota};
 use crate::look::{look, Look, OfCpu};
 use crate::overtaking;
@@ -28,7 +29,7 @@ const SYNC: u64 = 16;
 /// Queues of tasks that wait for quota.
 const PARKED: u64 = 1 << 60;
 /// Work that has claimed a CPU goes so far ahead.
-const CLAIMS: i64 = 1 << 50;
+pub const CLAIMS: i64 = 1 << 50;
 
 /// The group that counts a task, and its weight there.
 pub fn counted_in(task: Option<TaskId>, weight: i64) -> i64 {
@@ -293,7 +294,17 @@ fn fair_leave(l: &mut Look) {
 fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: i64) -> Plan {
     let flags = call.was.number;
     let l = &mut e.l;
+    let leaves = leaving::must_leave(l, turn, flags & (policy::WAKEUP | LAST) != 0);
     let mut plan = match turn {
+        _ if leaves => {
+            leaving::begin(l, turn);
+            waits_in(l, queues::PROMPT);
+            Plan {
+                queue: queues::PROMPT,
+                kick: Kick::Idle,
+                ..Plan::default()
+            }
+        }
         SYSTEM => {
             (l.turn, l.queued_at, l.granted) = (SYSTEM, 0, 4 * MS);
             short_turn(l, queues::SYSTEM, pinned, l.c_dispatching == 0)

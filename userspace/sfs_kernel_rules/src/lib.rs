@@ -12,6 +12,7 @@ mod functions;
 pub mod hints;
 mod kicks;
 mod kinds;
+mod leaving;
 mod lengths;
 mod look;
 mod names;

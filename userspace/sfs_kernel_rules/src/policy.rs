@@ -1,6 +1,7 @@
 //! The rules of the policy: how what is kept of a task changes by what happens to it. They are
 //! those of ARCHITECTURE.md and docs/policy.md, stated on a copy of what was kept before.
 
+use crate::leaving::charged_turn;
 use crate::look::Look;
 use crate::overtaking;
 use crate::shares;
@@ -140,7 +141,8 @@ impl Expected {
             (l.filter_used, l.fair_used, l.ranked_used) = (0, 0, 0);
         }
         l.turn_used += delta;
-        match l.turn {
+        let turn = charged_turn(l);
+        match turn {
             FAIR => self.charge_fair(delta, functions_wait),
             FILTER => l.filter_used += delta,
             RANKED => overtaking::charge(l, delta),
@@ -155,8 +157,8 @@ impl Expected {
             l.sharing_clock += delta / l.present.max(1);
         }
         if l.tenant != 0 && l.has_share != 0 && delta > 0 {
-            let is_early = matches!(l.turn, FILTER | RANKED);
-            // The weight is that of the groups now.
+            let is_early = matches!(turn, FILTER | RANKED);
+            // Of the groups now.
             let weight = lengths::tenant_weight(l.tenant & i64::MAX);
             shares::charge(l, delta, is_early, weight);
         }
@@ -465,8 +467,7 @@ impl Expected {
     /// The task wakes up, or is new: it may get a prompt turn. `borrows`: beyond the CPU's tokens.
     pub fn begin_activity(&mut self, borrows: bool) {
         let l = &mut self.l;
-        l.turn_used = 0;
-        l.prompt = 0;
+        (l.turn_used, l.prompt, l.leaves) = (0, 0, 0);
         let function = is_function(l);
         if is_system(l) || !may_be_daemon(l) {
             return;

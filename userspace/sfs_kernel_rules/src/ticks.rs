@@ -1,6 +1,7 @@
 //! tick(): which turns end before their slice does; and running(): which end as they begin.
 
 use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
+use crate::kinds::CLAIMS;
 use crate::lengths::{debt, due_interval};
 use crate::look::{look, Look};
 use crate::policy::*;
@@ -188,6 +189,17 @@ fn report_overload(e: &mut Expected) {
     }
 }
 
+/// A task that has claimed a CPU waits in rank order, before this one.
+fn claimer_waits(l: &Look) -> bool {
+    let queues = [queues::RANKED, own(queues::RANKED, l.cpu)];
+    let heads = queues.map(|queue| with(|s| head(s, queue).map(|task| s.tasks[task].fields.task)));
+    let keys = heads.into_iter().flatten();
+    let mut keys = keys.map(|p| look(p, l.cpu as CpuId).vtime);
+    keys.any(|key| {
+        before(key, l.queue_key) && before(key.wrapping_add(CLAIMS / 2), l.sharing_clock)
+    })
+}
+
 /// The task that begins was picked without a call of dispatch(), which would have chosen another
 /// one: it gives way.
 pub fn gives_way(call: &Call, e: &mut Expected) {
@@ -199,7 +211,7 @@ pub fn gives_way(call: &Call, e: &mut Expected) {
         passed
             || short_waits(call.cpu)
             || outside_is_due(l)
-            || (l.turn == RANKED && call.was.answers.claimer != 0)
+            || (l.turn == RANKED && claimer_waits(l))
             || (l.turn == FAIR && (filter_head_waits(l) || ranked_head_waits(l)))
     };
     let is_told = call.kicks.contains(&(call.cpu, PREEMPT));

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// A file, what stands there, and what is wrong instead.
-const WRONG: [(&str, &str, &str); 10] = [
+const WRONG: [(&str, &str, &str); 14] = [
     (
         "invocation.bpf.h",
         "inv->credit_ns = slice_ns;\n\tinv->used_ns = 0;",
@@ -42,6 +42,26 @@ const WRONG: [(&str, &str, &str); 10] = [
         "claim.bpf.h",
         "turn * SFS_OVERTAKE_PART",
         "turn * (SFS_OVERTAKE_PART + 1)",
+    ),
+    (
+        "rank.bpf.h",
+        "goes_first = displaced && has_claimed(tctx)",
+        "goes_first = displaced",
+    ),
+    (
+        "claim.bpf.h",
+        "if (tctx->turn == TURN_RANKED)\n\t\tset_running(",
+        "if (tctx->turn == TURN_FAIR)\n\t\tset_running(",
+    ),
+    (
+        "leave.bpf.h",
+        "turn != TURN_PROMPT && in_system_call(p);",
+        "turn != TURN_PROMPT && false;",
+    ),
+    (
+        "leave.bpf.h",
+        "&& tctx->leaves ? tctx->left_turn : tctx->turn;",
+        "&& false ? tctx->left_turn : tctx->turn;",
     ),
     (
         "share.bpf.h",

@@ -85,7 +85,9 @@ MODEL_BEGIN
 	W(rank, t->rank) W(queue, t->queue & 7) W(stopped_on, t->stopped_on) W(first_on, t->first_on) \
 	W(fresh, t->fresh) W(forked, t->forked) W(found_at_load, t->found_at_load) \
 	W(has_left, t->has_left) W(chose_idle, t->chose_idle_cpu) W(handed_over, t->handed_over) \
-	W(slept, t->slept) W(has_key, t->has_key) W(outranked, t->outranked) W(yielded, t->yielded) \
+	W(slept, t->slept) W(has_key, t->has_key) W(outranked, t->outranked) \
+	W(leaves, t->leaves) W(left_turn, t->left_turn) W(in_call, in_system_call(p)) \
+	W(yielded, t->yielded) \
 	W(may_be_held, t->may_be_held) W(exits_at, t->exits_at) W(has_exit, t->has_kernel_exit) \
 	W(i_arrived, inv->arrived_at) W(i_credit, inv->credit_ns) W(i_used, inv->used_ns) \
 	W(i_ended, inv->ended_ns) W(i_function, inv->function) W(i_service, inv->service_ns) \

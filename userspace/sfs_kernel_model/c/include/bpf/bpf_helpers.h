@@ -76,6 +76,7 @@ u32 bpf_get_prandom_u32(void);
 void *bpf_per_cpu_ptr(const void *pointer, u32 cpu);
 void *bpf_this_cpu_ptr(const void *pointer);
 struct task_struct *bpf_get_current_task_btf(void);
+long bpf_task_pt_regs(struct task_struct *task);
 long bpf_timer_init(struct bpf_timer *timer, void *map, u64 flags);
 long bpf_timer_set_callback(struct bpf_timer *timer, void *callback);
 long bpf_timer_start(struct bpf_timer *timer, u64 ns, u64 flags);
