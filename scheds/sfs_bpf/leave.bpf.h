@@ -24,8 +24,8 @@ static bool in_system_call(struct task_struct *p)
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
 
 #if defined(__TARGET_ARCH_x86)
-	return (s64)regs->orig_ax >=
-	       0; /* an interrupt or a fault writes -1 or another negative one */
+	/* The call's number. An interrupt or a fault writes a negative one. */
+	return (s64)regs->orig_ax >= 0;
 #elif defined(__TARGET_ARCH_arm64)
 	return regs->syscallno >= 0; /* NO_SYSCALL is -1 */
 #else
@@ -33,16 +33,23 @@ static bool in_system_call(struct task_struct *p)
 #endif
 }
 
-/* Return true if @p, queued with @enq_flags for a turn of kind @turn, was cut short in an ordinary
- * turn, and may be inside the kernel. */
+/*
+ * Return true if @p, queued with @enq_flags for a turn of kind @turn, was cut short in an ordinary
+ * turn and may be inside the kernel, or wakes up while it exits: it has waited for a lock then, and
+ * may have been given it already.
+ */
 static bool must_leave(struct task_struct *p, const struct task_ctx *tctx, u32 turn, u64 enq_flags)
 {
-	return tctx->stopped_on >= 0 && !tctx->waits_since && !tctx->yielded &&
-	       !(enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_LAST)) && turn == tctx->turn &&
-	       turn != TURN_SYSTEM && turn != TURN_PROMPT && in_system_call(p);
+	if (turn == TURN_SYSTEM || turn == TURN_PROMPT || tctx->yielded || tctx->waits_since ||
+	    (enq_flags & SCX_ENQ_LAST))
+		return false;
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		return p->flags & PF_EXITING;
+	return tctx->stopped_on >= 0 && turn == tctx->turn && in_system_call(p);
 }
 
-/* Queue @p, cut short in a turn of kind @turn, where each CPU looks first. Its own does so next. */
+/* Queue @p, with a turn of kind @turn ahead of it, where each CPU looks first. If it was cut short,
+ * its own CPU does so next. */
 static void leave_first(struct task_struct *p, struct task_ctx *tctx, u32 turn, u64 enq_flags)
 {
 	tctx->leaves = true;

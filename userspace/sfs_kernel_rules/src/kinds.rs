@@ -294,7 +294,7 @@ fn fair_leave(l: &mut Look) {
 fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: i64) -> Plan {
     let flags = call.was.number;
     let l = &mut e.l;
-    let leaves = leaving::must_leave(l, turn, flags & (policy::WAKEUP | LAST) != 0);
+    let leaves = leaving::must_leave(l, turn, flags & policy::WAKEUP != 0, flags & LAST != 0);
     let mut plan = match turn {
         _ if leaves => {
             leaving::begin(l, turn);
@@ -339,7 +339,7 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
         }
         _ => fair(call, l, pinned),
     };
-    if matches!(turn, FAIR) && flags & policy::WAKEUP != 0 {
+    if matches!(turn, FAIR) && flags & policy::WAKEUP != 0 && !leaves {
         plan.kick = Kick::IdleOrOwn;
     }
     let l = &mut e.l;

@@ -10,10 +10,15 @@ const OF_EXIT: i64 = 20 * MS;
 /// PF_EXITING.
 const EXITING: i64 = 4;
 
-/// It was cut short in an ordinary turn, for which it is queued again, and is in a system call.
-pub fn must_leave(l: &Look, turn: i64, comes_anew: bool) -> bool {
-    let is_cut_short = l.stopped_on >= 0 && l.waits_since == 0 && l.yielded == 0 && !comes_anew;
-    is_cut_short && turn == l.turn && !matches!(turn, SYSTEM | PROMPT) && l.in_call != 0
+/// It was cut short in an ordinary turn, for which it is queued again, and is in a system call; or
+/// it wakes up while it exits. Not if it is the last one of its CPU.
+pub fn must_leave(l: &Look, turn: i64, wakes_up: bool, is_last: bool) -> bool {
+    let is_ordinary = !matches!(turn, SYSTEM | PROMPT) && !is_last;
+    let may = is_ordinary && l.waits_since == 0 && l.yielded == 0;
+    may && match wakes_up {
+        true => l.flags & EXITING != 0,
+        false => l.stopped_on >= 0 && turn == l.turn && l.in_call != 0,
+    }
 }
 
 /// It gets a turn for that.

@@ -55,8 +55,8 @@ const WRONG: [(&str, &str, &str); 14] = [
     ),
     (
         "leave.bpf.h",
-        "turn != TURN_PROMPT && in_system_call(p);",
-        "turn != TURN_PROMPT && false;",
+        "turn == tctx->turn && in_system_call(p);",
+        "turn == tctx->turn && false;",
     ),
     (
         "leave.bpf.h",
