@@ -47,6 +47,7 @@ SETS_bench := vm
 SETS_paper := vm
 SETS_parity := vm
 SETS_league := vm
+SETS_wild := vm
 SETS_baselines := vm
 SETS_sensitivity := vm
 SETS_platforms := vm platforms
@@ -57,7 +58,7 @@ SETS_lint := test
 SETS := $(sort $(foreach goal,$(MAKECMDGOALS),$(SETS_$(goal))))
 
 .DEFAULT_GOAL := build
-.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league baselines sensitivity paper platforms simulate scale coverage sanitize past mutants microbench book lint audit reproducible deb dist install uninstall clean distclean
+.PHONY: help setup variants build demo test test-unit test-vm test-fresh test-service test-package test-metrics test-full matrix overhead policies stress bench peers parity league wild baselines sensitivity paper platforms simulate scale coverage sanitize past mutants microbench book lint audit reproducible deb dist install uninstall clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +130,9 @@ parity: build ## programs that are not functions, under EEVDF and under scx_sfs:
 
 league: build ## many workloads under all schedulers, and where scx_sfs is not the best; QUICK=1 for a dozen, WORKLOADS="azure* ..." for some (docs/league.md; userspace/target/release/sfs_league --help)
 	@userspace/target/release/sfs_league $(WORKLOADS)
+
+wild: build ## workloads that nobody has chosen, each drawn from its seed, under EEVDF and scx_sfs: the worst first; SEED=, SEEDS= (docs/statistics.md; userspace/target/release/sfs_wild --help)
+	@userspace/target/release/sfs_wild
 
 baselines: build ## what a sceptic asks for: CFS, EEVDF's settings, daemons that renice, the original SFS: tables; ROWS="renice idle" for some (docs/baselines.md; userspace/target/release/sfs_baselines --help)
 	@userspace/target/release/sfs_baselines $(foreach row,$(ROWS),'$(row)')

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 
 const NOT_ROOT: &str = "only root can try";
 /// The targets that compile something.
-const TARGETS: [&str; 32] = [
+const TARGETS: [&str; 33] = [
     "build",
     "demo",
     "test",
@@ -26,6 +26,7 @@ const TARGETS: [&str; 32] = [
     "peers",
     "parity",
     "league",
+    "wild",
     "paper",
     "platforms",
     "simulate",
