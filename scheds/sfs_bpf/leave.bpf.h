@@ -48,8 +48,8 @@ static bool must_leave(struct task_struct *p, const struct task_ctx *tctx, u32 t
 	return tctx->stopped_on >= 0 && turn == tctx->turn && in_system_call(p);
 }
 
-/* Queue @p, with a turn of kind @turn ahead of it, where each CPU looks first. If it was cut short,
- * its own CPU does so next. */
+/* Queue @p, with a turn of kind @turn ahead of it, where each CPU looks first. If it was cut short
+ * by work of this scheduler, its own CPU does so next, and no other one need wake up. */
 static void leave_first(struct task_struct *p, struct task_ctx *tctx, u32 turn, u64 enq_flags)
 {
 	tctx->leaves = true;
@@ -59,13 +59,20 @@ static void leave_first(struct task_struct *p, struct task_ctx *tctx, u32 turn, 
 	tctx->queued_at = 0;
 	note_waiting(tctx, DSQ_PROMPT);
 	scx_bpf_dsq_insert(p, DSQ_PROMPT, prompt_turn_ns(tctx), enq_flags);
-	kick_idle_cpu(p, pinned_cpu(p));
+	if (enq_flags & (SCX_ENQ_WAKEUP | SCX_ENQ_REENQ))
+		kick_idle_cpu(p, pinned_cpu(p));
 }
 
 /* Return the kind of turn that the task's CPU time is charged as. */
 static u32 charged_turn(const struct task_ctx *tctx)
 {
 	return tctx->turn == TURN_PROMPT && tctx->leaves ? tctx->left_turn : tctx->turn;
+}
+
+/* Return true if the last turn of the task, by rank, was cut short, and it has left the kernel. */
+static bool has_left_kernel(const struct task_ctx *tctx)
+{
+	return tctx->turn == TURN_PROMPT && tctx->leaves && tctx->left_turn == TURN_RANKED;
 }
 
 /* Return true if the task's turn is short, and no other short turn may cut it short. */

@@ -240,10 +240,11 @@ static void update_rank(struct task_ctx *tctx, const struct invocation *inv)
 
 /* ------------------------------------------------------------------- queues */
 
-/* Return true if the task has claimed the CPU that it runs on, and its turn is not over. */
-static bool has_claimed(const struct task_ctx *tctx)
+/* Return true if the task has claimed the CPU that it runs on, and its slice is not over. */
+static bool has_claimed(const struct task_ctx *tctx, const struct invocation *inv)
 {
-	return time_before(tctx->queue_key + PREEMPTS / 2, often.sharing_clock);
+	return time_before(tctx->queue_key + PREEMPTS / 2, often.sharing_clock) &&
+	       inv->used_ns < tctx->slice_end;
 }
 
 /* Claim a CPU for @p, which arrives at @now. If it takes it from overdue work, its slice is what is
@@ -273,7 +274,8 @@ static s32 claim_cpu(const struct task_struct *p, struct task_ctx *tctx,
 static void ranked_enqueue(struct task_struct *p, struct task_ctx *tctx,
 			   const struct invocation *inv, bool arrives, u64 enq_flags, u64 now)
 {
-	bool displaced = is_displaced(tctx, enq_flags), goes_first = displaced && has_claimed(tctx);
+	bool displaced = is_displaced(tctx, enq_flags);
+	bool goes_first = (displaced || has_left_kernel(tctx)) && has_claimed(tctx, inv);
 	s32 pinned = pinned_cpu(p), cpu = -1;
 	struct cpu_ctx *cctx;
 	u64 slice;

@@ -464,7 +464,7 @@ static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const str
 	}
 	if (!interrupted || !resumes_at_once(p, tctx, now))
 		return false;
-	has_claim = turn == TURN_RANKED && has_claimed(tctx);
+	has_claim = turn == TURN_RANKED && inv && has_claimed(tctx, inv);
 	slice = take_turn(p, tctx, inv, turn);
 	if (has_claim)
 		tctx->queue_key -= PREEMPTS;
@@ -998,6 +998,14 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		hold_back(p, tctx);
 }
 
+/* Return true if earlier work that has claimed a CPU still waits at a tick of @cpu, and may run
+ * there. A claim takes microseconds, unless a race has lost the kick for it: that work would wait
+ * for the end of a slice. A claim that is under way costs one switch. */
+static bool claim_is_lost(const struct task_ctx *tctx, s32 cpu)
+{
+	return claimer_waiting(cpu, tctx->queue_key) && ranked_head_waiting(cpu);
+}
+
 /* Return true if @p, which runs on @cpu, must give it up before its slice ends. No idle CPU
  * finds a task that waits in the local queue, so @p goes to an idle CPU instead. */
 static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tctx,
@@ -1016,7 +1024,8 @@ static bool turn_is_over(const struct task_struct *p, const struct task_ctx *tct
 		       (loader_is_late(now) && filter_waiting(cpu)) ||
 		       fair_due_queue(cpu, cctx->fair_served_at, now);
 	if (tctx->turn == TURN_RANKED)
-		return !is_ranked() || fair_due_queue(cpu, cctx->fair_served_at, now);
+		return !is_ranked() || claim_is_lost(tctx, cpu) ||
+		       fair_due_queue(cpu, cctx->fair_served_at, now);
 	return tctx->turn == TURN_FAIR && !cctx->turn_is_due &&
 	       (filter_waiting(cpu) || ranked_head_waiting(cpu));
 }

@@ -141,7 +141,7 @@ fn plan(call: &Call, e: &mut Expected) -> Plan {
         }
     } else if is_interrupted(call, e, turn, flags) && resumes(call, e, pinned) {
         e.l.queued_at = 0;
-        let has_claim = turn == RANKED && has_claimed(&e.l);
+        let has_claim = turn == RANKED && e.l.has_inv != 0 && has_claimed(&e.l);
         take_turn(call, e, turn);
         if has_claim {
             e.l.queue_key = e.l.queue_key.wrapping_sub(CLAIMS);
@@ -301,7 +301,10 @@ fn wait(call: &Call, e: &mut Expected, turn: i64, is_interrupted: bool, pinned: 
             waits_in(l, queues::PROMPT);
             Plan {
                 queue: queues::PROMPT,
-                kick: Kick::Idle,
+                kick: match flags & (policy::WAKEUP | REENQ) {
+                    0 => Kick::Nobody,
+                    _ => Kick::Idle,
+                },
                 ..Plan::default()
             }
         }
@@ -401,9 +404,9 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     }
 }
 
-/// The task has claimed the CPU that it runs on, and its turn is not over.
+/// The task has claimed the CPU that it runs on, and its slice is not over.
 fn has_claimed(l: &Look) -> bool {
-    before(l.queue_key.wrapping_add(CLAIMS / 2), l.sharing_clock)
+    before(l.queue_key.wrapping_add(CLAIMS / 2), l.sharing_clock) && l.i_used < l.slice_end
 }
 
 /// Its CPU resumes the task next, so an arrival may claim that CPU as if the task ran.
@@ -420,7 +423,7 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
         own(queues::RANKED, pinned)
     };
     let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
-    let goes_first = displaced && has_claimed(l);
+    let goes_first = (displaced || leaving::has_left(l)) && has_claimed(l);
     overtaking::give_back(l);
     ranks::update(l);
     let arrives = call.was.number & policy::WAKEUP != 0 || l.stopped_on < 0;

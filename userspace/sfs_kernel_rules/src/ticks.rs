@@ -130,7 +130,10 @@ fn is_over(call: &Call, l: &mut Look) -> bool {
                 || (loader_is_late(l) && filter_waits(l))
                 || fair_becomes_due(call)
         }
-        RANKED => !is_ranked(l) || fair_becomes_due(call),
+        RANKED => {
+            let is_lost = claimer_waits(l) && ranked_head_waits(l);
+            !is_ranked(l) || is_lost || fair_becomes_due(call)
+        }
         FAIR => l.c_turn_due == 0 && (filter_waits(l) || ranked_head_waits(l)),
         _ => false,
     }

@@ -45,8 +45,8 @@ const WRONG: [(&str, &str, &str); 14] = [
     ),
     (
         "rank.bpf.h",
-        "goes_first = displaced && has_claimed(tctx)",
-        "goes_first = displaced",
+        "(displaced || has_left_kernel(tctx)) && has_claimed(tctx, inv)",
+        "displaced",
     ),
     (
         "claim.bpf.h",
