@@ -9,12 +9,14 @@
  * whether it is in a system call. (Faults are not recognized, nor are kernel threads: these have
  * short turns.) Such a task gets one more turn, a short one, before all other work. It is charged
  * as the turn that was cut short, and the task gets no second one before its next ordinary turn:
- * so a process that makes one system call after the other gains no CPU time by it.
+ * so a process that makes one system call after the other gains no CPU time by it. It does hold up
+ * who has preempted it, until the next tick.
  */
 #ifndef __SFS_LEAVE_BPF_H
 #define __SFS_LEAVE_BPF_H
 
-/* CPU time for that. System calls that wait for nothing seldom take longer, and an exit ends. */
+/* CPU time for that; turns end at ticks. System calls that wait for nothing seldom take longer, and
+ * an exit ends. */
 #define LEAVE_NS NSEC_PER_MSEC
 #define EXIT_NS  (20 * NSEC_PER_MSEC)
 
@@ -63,22 +65,28 @@ static void leave_first(struct task_struct *p, struct task_ctx *tctx, u32 turn, 
 		kick_idle_cpu(p, pinned_cpu(p));
 }
 
+/* Return true if the task's turn is to leave the kernel. */
+static bool is_leaving(const struct task_ctx *tctx)
+{
+	return tctx->turn == TURN_PROMPT && tctx->leaves;
+}
+
 /* Return the kind of turn that the task's CPU time is charged as. */
 static u32 charged_turn(const struct task_ctx *tctx)
 {
-	return tctx->turn == TURN_PROMPT && tctx->leaves ? tctx->left_turn : tctx->turn;
+	return is_leaving(tctx) ? tctx->left_turn : tctx->turn;
 }
 
 /* Return true if the last turn of the task, by rank, was cut short, and it has left the kernel. */
 static bool has_left_kernel(const struct task_ctx *tctx)
 {
-	return tctx->turn == TURN_PROMPT && tctx->leaves && tctx->left_turn == TURN_RANKED;
+	return is_leaving(tctx) && tctx->left_turn == TURN_RANKED;
 }
 
 /* Return true if the task's turn is short, and no other short turn may cut it short. */
 static bool has_short_turn(const struct task_ctx *tctx)
 {
-	return is_short_turn(tctx) && !(tctx->turn == TURN_PROMPT && tctx->leaves);
+	return is_short_turn(tctx) && !is_leaving(tctx);
 }
 
 #endif /* __SFS_LEAVE_BPF_H */

@@ -32,7 +32,8 @@ words! {
     filled_at filter_used fair_used deadline queue_key fair_vtime
     slice slice_end ranked_used taken fair_weight booked active tenant in_demand is_present limit turn
     seen_seq rank queue stopped_on first_on fresh forked found_at_load has_left chose_idle
-    handed_over slept has_key outranked leaves left_turn in_call yielded may_be_held exits_at has_exit i_arrived i_credit i_used
+    handed_over slept has_key outranked leaves left_turn in_call yielded may_be_held exits_at
+    has_exit i_arrived i_credit i_used
     i_ended i_function i_service i_born i_slept_at i_slept i_burst i_quiet i_state i_open
     i_kinds i_seq i_graced i_counted i_threads has_share s_tokens s_clock s_filled_at s_usable
     s_weight s_runnable s_line s_used s_filter s_denied s_second s_reports j_tenant j_has j_window j_arrivals j_granted j_tokens

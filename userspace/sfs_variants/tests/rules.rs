@@ -60,8 +60,8 @@ const WRONG: [(&str, &str, &str); 14] = [
     ),
     (
         "leave.bpf.h",
-        "&& tctx->leaves ? tctx->left_turn : tctx->turn;",
-        "&& false ? tctx->left_turn : tctx->turn;",
+        "is_leaving(tctx) ? tctx->left_turn : tctx->turn;",
+        "tctx->turn;",
     ),
     (
         "share.bpf.h",

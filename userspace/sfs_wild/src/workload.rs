@@ -1,4 +1,4 @@
-//! A random workload.
+//! A random workload. The same seed gives the same bytes on every machine, hence `libm`.
 
 use faas_data::trace::{Invocation, Phase};
 use faas_workload::random::Random;
@@ -16,9 +16,9 @@ pub struct Workload {
     pub trace: Vec<Invocation>,
     /// CPUs of the machine.
     pub cpus: u32,
-    /// What serves the invocations, and more options of `faasbench run` for it.
+    /// What serves the invocations.
     pub sandbox: Sandbox,
-    /// As above.
+    /// More options of `faasbench run` for that.
     pub options: &'static str,
     /// What it is, in a few words.
     pub about: String,
@@ -63,12 +63,12 @@ fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
 
 /// Log-normal with median 1 and this standard deviation of the logarithm.
 fn log_normal(random: &mut Random, sigma: f64) -> f64 {
-    (sigma * random.normal()).exp()
+    libm::exp(sigma * random.normal())
 }
 
 /// Pareto from 1 up, with this index.
 fn pareto(random: &mut Random, index: f64) -> f64 {
-    (1.0 - random.unit()).powf(-1.0 / index)
+    libm::pow(1.0 - random.unit(), -1.0 / index)
 }
 
 impl Spread {
@@ -145,7 +145,7 @@ impl Functions {
         let zipf = one_of(random, &[0.0, 0.8, 1.3]);
         let mut sum = 0.0;
         let popularity = (0..count).map(|rank| {
-            sum += f64::from(rank + 1).powf(-zipf);
+            sum += libm::pow(f64::from(rank + 1), -zipf);
             sum
         });
         Self {
