@@ -29,12 +29,20 @@ static void set_running(s32 cpu, u32 rank, u64 deadline)
 	r->rank = rank;
 }
 
-/* @p has been interrupted, and its CPU resumes it next. So an arrival may claim that CPU as if @p
- * ran: on one CPU the process that starts an invocation always runs at that moment. */
-static void show_ranked(const struct task_struct *p, const struct task_ctx *tctx)
+/* Show the task, if it has a rank, as what @cpu runs. A turn that was taken from overdue work counts
+ * as overdue: an arrival that preempts it must pay too, or one after the other would take such
+ * turns for nothing. */
+static void show_ranked(s32 cpu, const struct task_ctx *tctx)
 {
 	if (tctx->turn == TURN_RANKED)
-		set_running(scx_bpf_task_cpu(p), tctx->rank, tctx->deadline);
+		set_running(cpu, tctx->rank, tctx->taken_ns ? 0 : tctx->deadline);
+}
+
+/* @p has been interrupted, and its CPU resumes it next. So an arrival may claim that CPU as if @p
+ * ran: on one CPU the process that starts an invocation always runs at that moment. */
+static void show_interrupted(const struct task_struct *p, const struct task_ctx *tctx)
+{
+	show_ranked(scx_bpf_task_cpu(p), tctx);
 }
 
 /* Claim @cpu if it runs work of rank @rank that may be preempted. */

@@ -77,12 +77,6 @@ static u32 charged_turn(const struct task_ctx *tctx)
 	return is_leaving(tctx) ? tctx->left_turn : tctx->turn;
 }
 
-/* Return true if the last turn of the task, by rank, was cut short, and it has left the kernel. */
-static bool has_left_kernel(const struct task_ctx *tctx)
-{
-	return is_leaving(tctx) && tctx->left_turn == TURN_RANKED;
-}
-
 /* Return true if the task's turn is short, and no other short turn may cut it short. */
 static bool has_short_turn(const struct task_ctx *tctx)
 {

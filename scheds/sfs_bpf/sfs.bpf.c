@@ -418,7 +418,7 @@ static void resume(struct task_struct *p, struct task_ctx *tctx, u64 slice, u64 
 	struct cpu_ctx *cctx = lookup_cpu_ctx(pinned);
 
 	if (!is_short_turn(tctx)) {
-		show_ranked(p, tctx);
+		show_interrupted(p, tctx);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice, enq_flags);
 		return;
 	}
@@ -454,7 +454,6 @@ static bool gets_idle_cpu(const struct task_struct *p, const struct task_ctx *tc
 static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const struct invocation *inv,
 			 u32 turn, bool interrupted, u64 enq_flags, u64 now)
 {
-	bool has_claim;
 	u64 slice;
 
 	if (gets_idle_cpu(p, tctx)) {
@@ -464,10 +463,7 @@ static bool goes_at_once(struct task_struct *p, struct task_ctx *tctx, const str
 	}
 	if (!interrupted || !resumes_at_once(p, tctx, now))
 		return false;
-	has_claim = turn == TURN_RANKED && inv && has_claimed(tctx, inv);
 	slice = take_turn(p, tctx, inv, turn);
-	if (has_claim)
-		tctx->queue_key -= PREEMPTS;
 	tctx->queued_at = 0;
 	resume(p, tctx, slice, enq_flags);
 	return true;
@@ -596,8 +592,7 @@ static void keep_running(struct task_struct *prev, struct task_ctx *tctx,
 	cctx->dispatch_called = false;
 	cctx->is_short_turn = has_short_turn(tctx);
 	begin_fair_turn(prev, tctx, cctx, turn == TURN_FAIR, cctx->asked_at);
-	if (turn == TURN_RANKED)
-		set_running(cpu, tctx->rank, tctx->deadline);
+	show_ranked(cpu, tctx);
 	tctx->yielded = false;
 	tctx->outranked = false;
 }
@@ -986,8 +981,7 @@ void BPF_STRUCT_OPS(sfs_running, struct task_struct *p)
 		if (tctx->turn == TURN_FILTER)
 			check_overload(wait, now);
 	}
-	if (tctx->turn == TURN_RANKED)
-		set_running(cpu, tctx->rank, tctx->deadline);
+	show_ranked(cpu, tctx);
 	note_waits_no_more(tctx);
 	note_first_no_more(tctx);
 	tctx->queued_at = 0;
@@ -1047,7 +1041,7 @@ static void review_turn(struct task_struct *p, struct task_ctx *tctx, struct cpu
 		scx_bpf_task_set_slice(p, prompt_turn_ns(tctx));
 	if (tctx->turn == TURN_RANKED && inv) {
 		look_up_rank(tctx, inv);
-		set_running(cpu, tctx->rank, tctx->deadline);
+		show_ranked(cpu, tctx);
 	}
 }
 
@@ -1103,7 +1097,10 @@ void BPF_STRUCT_OPS(sfs_stopping, struct task_struct *p, bool runnable)
 	}
 	inv = lookup_invocation(p, tctx);
 	charge(p, tctx, inv, now);
-	give_back(tctx);
+	if (runnable)
+		note_cut_short(tctx);
+	else
+		end_claim(tctx);
 	if (cctx && tctx->turn == TURN_FAIR && is_function(p, tctx))
 		cctx->fair_served_at = now;
 	if (cctx)

@@ -329,6 +329,7 @@ struct task_ctx {
 	u64 slice_end;              /* CPU time of the invocation at the end of `slice` */
 	u64 ranked_used_ns;         /* ranked CPU time since it last gave way to others */
 	u64 taken_ns;               /* CPU time taken from overdue work, not used yet */
+	u64 claim_end;              /* charged_ns up to which it keeps the CPU it claimed */
 	u64 fair_weight;            /* weight in FAIR; the default is FAIR_WEIGHT */
 	u64 exits_at;               /* when at_kernel_exit() has kicked its CPU; 0: nothing does */
 	s64 booked_ns;              /* booked in its tenant's line, not used yet (share.bpf.h) */

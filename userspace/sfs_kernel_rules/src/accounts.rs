@@ -417,7 +417,7 @@ fn running(call: &Call, e: &mut Expected) -> Left {
     l.queued += wait;
     let starts = matches!(l.turn, FILTER | RANKED) && l.queued_at != 0;
     if l.turn == RANKED {
-        (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
+        kinds::show(l);
     }
     leave_queue(l);
     (l.queued_at, l.stopped_on, l.waits_since) = (0, -1, 0);

@@ -11,7 +11,7 @@ use crate::queues::{PROMPT as PROMPT_QUEUE, RANKED as RANKED_QUEUE, SYSTEM as SY
 use crate::ticks::{debts_are_known, loader_is_late};
 use crate::turns::{self, fair_waiting};
 use crate::watch::Call;
-use crate::{leaving, ranks, relief};
+use crate::{kinds, leaving, ranks, relief};
 use sfs_kernel_model::state::{with, TaskId};
 
 /// What a CPU gets.
@@ -320,8 +320,9 @@ impl Dispatch<'_> {
         let is = &call.is;
         if turn == RANKED {
             ranks::update(&mut l);
-            call.equal("rank", is.r_rank, l.rank);
-            call.equal("deadline", is.r_deadline, l.deadline);
+            kinds::show(&mut l);
+            call.equal("rank", is.r_rank, l.r_rank);
+            call.equal("deadline", is.r_deadline, l.r_deadline);
         }
         (l.s_runnable, l.s_line, l.active) = (is.s_runnable, is.s_line, is.active);
         let length = match is.c_turn_due != 0 {

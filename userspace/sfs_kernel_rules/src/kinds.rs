@@ -141,11 +141,7 @@ fn plan(call: &Call, e: &mut Expected) -> Plan {
         }
     } else if is_interrupted(call, e, turn, flags) && resumes(call, e, pinned) {
         e.l.queued_at = 0;
-        let has_claim = turn == RANKED && e.l.has_inv != 0 && has_claimed(&e.l);
         take_turn(call, e, turn);
-        if has_claim {
-            e.l.queue_key = e.l.queue_key.wrapping_sub(CLAIMS);
-        }
         if turn == RANKED {
             show(&mut e.l);
         }
@@ -404,14 +400,10 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     }
 }
 
-/// The task has claimed the CPU that it runs on, and its slice is not over.
-fn has_claimed(l: &Look) -> bool {
-    before(l.queue_key.wrapping_add(CLAIMS / 2), l.sharing_clock) && l.i_used < l.slice_end
-}
-
 /// Its CPU resumes the task next, so an arrival may claim that CPU as if the task ran.
-fn show(l: &mut Look) {
-    (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
+/// What was taken from overdue work counts as overdue.
+pub fn show(l: &mut Look) {
+    (l.r_rank, l.r_deadline) = (l.rank, if l.taken == 0 { l.deadline } else { 0 });
 }
 
 /// By deadline. A task that arrives may preempt FAIR work, or the worst rank if that is worse than
@@ -423,10 +415,11 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
         own(queues::RANKED, pinned)
     };
     let displaced = call.was.number & REENQ != 0 && l.stopped_on >= 0;
-    let goes_first = (displaced || leaving::has_left(l)) && has_claimed(l);
-    overtaking::give_back(l);
-    ranks::update(l);
     let arrives = call.was.number & policy::WAKEUP != 0 || l.stopped_on < 0;
+    if arrives {
+        overtaking::end(l);
+    }
+    ranks::update(l);
     let claimed = if arrives {
         claim(call, l, pinned)
     } else {
@@ -435,13 +428,13 @@ fn ranked(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     if claimed.is_some_and(|(cpu, is_fair)| cpu == call.cpu && !is_fair) {
         l.r_rank = NO_RANK;
     }
+    if claimed.is_some() {
+        overtaking::begin(l);
+    }
     l.granted = within_quota(l, l.slice);
     (l.turn, l.queued_at) = (RANKED, l.now);
     if displaced {
         show(l);
-    }
-    if claimed.is_some() || goes_first {
-        l.queue_key = l.queue_key.wrapping_sub(CLAIMS);
     }
     (l.has_key, l.fair_vtime, l.vtime) = (1, l.vtime, l.queue_key);
     waits_in(l, queue);

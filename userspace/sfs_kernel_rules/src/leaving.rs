@@ -45,11 +45,6 @@ pub fn charged_turn(l: &Look) -> i64 {
     }
 }
 
-/// Its last turn, by rank, was cut short, and it has left the kernel.
-pub fn has_left(l: &Look) -> bool {
-    leaves(l) && l.left_turn == RANKED
-}
-
 /// Its turn is short, and no other short turn may cut it short.
 pub fn has_short_turn(l: &Look) -> bool {
     matches!(l.turn, SYSTEM | PROMPT) && !leaves(l)

@@ -30,7 +30,7 @@ words! {
     cgroup sandbox woken_at charged queued_at queued waits_since starved_since served_at
     turn_used usual asleep_at asleep_clock paid paid_clock paid_seq mostly_sleeps prompt tokens
     filled_at filter_used fair_used deadline queue_key fair_vtime
-    slice slice_end ranked_used taken fair_weight booked active tenant in_demand is_present limit turn
+    slice slice_end ranked_used taken claim_end fair_weight booked active tenant in_demand is_present limit turn
     seen_seq rank queue stopped_on first_on fresh forked found_at_load has_left chose_idle
     handed_over slept has_key outranked leaves left_turn in_call yielded may_be_held exits_at
     has_exit i_arrived i_credit i_used

@@ -1,7 +1,9 @@
-//! What arrivals may take from work that is past its deadline (`claim.bpf.h`).
+//! Claims of CPUs, and what arrivals may take from work that is past its deadline (`claim.bpf.h`,
+//! `rank.bpf.h`).
 
+use crate::kinds::CLAIMS;
 use crate::look::Look;
-use crate::policy::MS;
+use crate::policy::{before, MS};
 use crate::ranks::bucket_start;
 
 /// One part in so many of all CPUs.
@@ -33,8 +35,45 @@ pub fn charge(l: &mut Look, delta: i64) {
     l.taken = (l.taken - delta).max(0);
 }
 
-/// The turn is over: what it has not used of it goes back.
-pub fn give_back(l: &mut Look) {
+/// The task has a claim: for so much CPU time of its own, it goes before all waiting work.
+pub fn begin(l: &mut Look) {
+    l.claim_end = l.charged + l.slice;
+    l.queue_key = l.queue_key.wrapping_sub(CLAIMS);
+}
+
+/// Whether its claim is not used up.
+fn has_claim(l: &Look) -> bool {
+    before(l.charged, l.claim_end)
+}
+
+/// It goes on, for the rest of its claim, before all waiting work but new claims.
+pub fn goes_on(l: &mut Look) {
+    if !has_claim(l) {
+        return;
+    }
+    let left = l.claim_end - l.charged;
+    l.queue_key = l.queue_key.wrapping_sub(CLAIMS / 4 * 3);
+    if l.taken != 0 || l.slice > left {
+        (l.slice, l.slice_end) = (left, l.i_used + left);
+    }
+}
+
+/// It leaves its CPU. A claim lasts while it could run; if it lost its CPU to another claim, only
+/// one that is paid for.
+pub fn stop(l: &mut Look, is_runnable: bool) {
+    let lasts = has_claim(l) && (l.outranked == 0 || l.taken != 0);
+    if !is_runnable || !lasts {
+        end(l);
+    }
+}
+
+/// The claim is over: what it has not used of what it has taken goes back.
+pub fn end(l: &mut Look) {
+    l.claim_end = 0;
+    give_back(l);
+}
+
+fn give_back(l: &mut Look) {
     l.overtaken -= time_of(l, l.taken);
     l.taken = 0;
 }

@@ -438,7 +438,7 @@ impl Expected {
         }
         self.charge(functions_wait);
         let l = &mut self.l;
-        overtaking::give_back(l);
+        overtaking::stop(l, is_runnable);
         if l.turn == FAIR && is_function(l) {
             l.c_served_at = l.now;
         }

@@ -2,6 +2,7 @@
 
 use crate::lengths::round_share;
 use crate::look::Look;
+use crate::overtaking;
 use crate::policy::*;
 use sfs_kernel_model::loader_ffi::maps;
 use sfs_kernel_model::state::with;
@@ -170,4 +171,5 @@ pub fn update(l: &mut Look) {
     } else {
         l.deadline
     };
+    overtaking::goes_on(l);
 }

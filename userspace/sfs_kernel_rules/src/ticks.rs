@@ -1,7 +1,7 @@
 //! tick(): which turns end before their slice does; and running(): which end as they begin.
 
 use crate::accounts::{join, may_serve_outside, Left, JUDGED, SHARES, SHARE_OF_JUDGED};
-use crate::kinds::CLAIMS;
+use crate::kinds::{self, CLAIMS};
 use crate::lengths::{debt, due_interval};
 use crate::look::{look, Look};
 use crate::policy::*;
@@ -166,7 +166,7 @@ pub fn expect(call: &Call, e: &mut Expected) -> Left {
     }
     if l.turn == RANKED && l.has_inv != 0 {
         ranks::look_up(l);
-        (l.r_rank, l.r_deadline) = (l.rank, l.deadline);
+        kinds::show(l);
     }
     report_overload(e);
     turns::report_recovery(&mut e.l);

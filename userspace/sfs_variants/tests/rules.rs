@@ -45,13 +45,13 @@ const WRONG: [(&str, &str, &str); 14] = [
     ),
     (
         "rank.bpf.h",
-        "(displaced || has_left_kernel(tctx)) && has_claimed(tctx, inv)",
-        "displaced",
+        "tctx->queue_key -= GOES_ON;",
+        "tctx->queue_key -= PREEMPTS;",
     ),
     (
         "claim.bpf.h",
-        "if (tctx->turn == TURN_RANKED)\n\t\tset_running(",
-        "if (tctx->turn == TURN_FAIR)\n\t\tset_running(",
+        "tctx->taken_ns ? 0 : tctx->deadline",
+        "tctx->deadline",
     ),
     (
         "leave.bpf.h",

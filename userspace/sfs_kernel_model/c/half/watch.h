@@ -79,6 +79,7 @@ MODEL_BEGIN
 	W(filter_used, t->filter_used_ns) W(fair_used, t->fair_used_ns) W(deadline, t->deadline) \
 	W(queue_key, t->queue_key) W(fair_vtime, t->fair_vtime) W(slice, t->slice) \
 	W(slice_end, t->slice_end) W(ranked_used, t->ranked_used_ns) W(taken, t->taken_ns) \
+	W(claim_end, t->claim_end) \
 	W(fair_weight, t->fair_weight) \
 	W(booked, t->booked_ns) W(active, t->active) W(tenant, t->tenant) W(in_demand, t->in_demand) \
 	W(is_present, t->present) W(limit, t->limit) W(turn, t->turn) W(seen_seq, t->seq) \

@@ -78,6 +78,8 @@ struct Place {
     born: Time,
     /// Start of its wait; a preempted invocation keeps its place among equals.
     since: Time,
+    /// What is left of a turn taken from overdue ones, while it waits: it was preempted.
+    left: Time,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -190,7 +192,7 @@ impl<R: Rule> Ranked<R> {
     fn stop(&mut self, place: usize, now: Time, jobs: &mut [Job]) -> JobId {
         let run = self.running.swap_remove(place);
         jobs[run.id as usize].charge(now - run.began);
-        let unused = run.taken.saturating_sub(now - run.began);
+        let unused = self.left(&run, now);
         self.overtaken_until = self.overtaken_until.saturating_sub(self.price(unused));
         run.id
     }
@@ -211,7 +213,10 @@ impl<R: Rule> Ranked<R> {
             (self.key(run.id, worse), worse, place)
         });
         let is_overdue = |id, worse| self.deadline(id, worse) <= self.clock;
-        let candidates = ranks.filter(|((_, _, id), worse, _)| is_overdue(*id, *worse) == overdue);
+        let candidates = ranks.filter(|((_, _, id), worse, place)| {
+            let takes = self.left(&self.running[*place], now) > 0;
+            (takes || is_overdue(*id, *worse)) == overdue
+        });
         let (_, worse, place) = candidates.max_by_key(|(key, worse, _)| (*worse, *key))?;
         let want = rank.saturating_add(self.mechanics.margin);
         (worse >= want).then_some(place)
@@ -247,10 +252,25 @@ impl<R: Rule> Ranked<R> {
         pays
     }
 
+    /// What is left of a turn that was taken from overdue ones.
+    fn left(&self, run: &Run, now: Time) -> Time {
+        run.taken.saturating_sub(now - run.began)
+    }
+
+    /// Puts the invocation back into the queue. With a turn that is paid for, it goes on before all
+    /// others.
     fn preempt(&mut self, place: usize, now: Time, jobs: &mut [Job]) {
+        let left = self.left(&self.running[place], now);
         let id = self.stop(place, now, jobs);
         jobs[id as usize].preemptions += 1;
-        self.queue(id, jobs);
+        if left == 0 {
+            self.queue(id, jobs);
+            return;
+        }
+        self.overtaken_until += self.price(left);
+        let place = &mut self.places[id as usize];
+        place.left = left;
+        self.waiting.insert((0, place.since, id));
     }
 }
 
@@ -260,6 +280,7 @@ impl<R: Rule> Policy for Ranked<R> {
         self.places.push(Place {
             born: self.clock,
             since: now,
+            left: 0,
         });
     }
 
@@ -301,7 +322,8 @@ impl<R: Rule> Policy for Ranked<R> {
             let Some((_, _, id)) = self.waiting.pop_first() else {
                 break;
             };
-            self.start(id, None, now, &mut jobs[id as usize]);
+            let left = std::mem::take(&mut self.places[id as usize].left);
+            self.start(id, (left > 0).then_some(left), now, &mut jobs[id as usize]);
         }
         for id in std::mem::take(&mut self.expired) {
             let kept = self.running.iter().any(|run| run.id == id);
