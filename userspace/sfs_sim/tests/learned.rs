@@ -111,6 +111,31 @@ fn few_short_ones_do_not_wait_for_an_overdue_one() {
 }
 
 #[test]
+fn one_that_overtakes_and_is_preempted_goes_on_before_the_overdue() {
+    let trace = [
+        Invocation::cpu(0, "long", 400 * MS),
+        Invocation::cpu(10 * MS, "middle", 7 * MS),
+        Invocation::cpu(12 * MS, "short", MS),
+    ];
+    let ends = ends(&trace, Kind::Known, &ageing(1e-6));
+    assert_eq!(ends, [408 * MS, 18 * MS, 13 * MS]);
+}
+
+#[test]
+fn who_preempts_one_that_overtakes_pays_as_well() {
+    // The long one has 50 ms left, and is overdue. The one in the middle takes a turn from it, and
+    // each of the short ones could take that turn over from the one before it.
+    let mut trace = vec![
+        Invocation::cpu(0, "long", 500 * MS),
+        Invocation::cpu(450 * MS, "middle", 16 * MS),
+    ];
+    trace.extend((1..200).map(|nth| Invocation::cpu((450 + nth) * MS, "short", MS)));
+    let end = ends(&trace, Kind::Known, &ageing(0.9))[0];
+    // An eighth, and 25 ms in advance.
+    assert!(end < (450 + 50 * 8 / 7 + 25) * MS, "{end}");
+}
+
+#[test]
 fn the_first_completion_counts() {
     // `short` is known after its first completion, `long` after its first one:
     // the second `short` preempts the second `long`. Before that, each has the
