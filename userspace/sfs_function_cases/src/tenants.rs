@@ -58,6 +58,16 @@ pub const CASES: &[Case] = &[
         run: own_nice_values_gain_nothing,
     },
     Case {
+        name: "system_calls_gain_nothing",
+        about: "a tenant that is always inside the kernel, and leaves it first, gets only its share",
+        run: system_calls_gain_nothing,
+    },
+    Case {
+        name: "arrivals_wait_for_no_system_calls",
+        about: "beside processes that are always inside the kernel, a short one is served at once",
+        run: arrivals_wait_for_no_system_calls,
+    },
+    Case {
         name: "many_tasks_gain_nothing",
         about:
             "a tenant with 64 or some 200 tasks gets the share of one with as many tasks as CPUs",
@@ -278,6 +288,52 @@ fn own_nice_values_gain_nothing(bench: &Bench) -> Result<()> {
             },
         ],
     )
+}
+
+/// A task that is preempted inside the kernel has one more turn at once, to leave it.
+fn system_calls_gain_nothing(bench: &Bench) -> Result<()> {
+    expect_shares(
+        bench,
+        &[
+            Match {
+                strategy: "4 call:20000 accept",
+                options: "--policy learned --cgroup fn/*",
+            },
+            Match {
+                strategy: "16 call:1000 accept",
+                options: "--policy learned --cgroup fn/*",
+            },
+            Match {
+                strategy: "4 call:10000 fork",
+                options: "--policy learned",
+            },
+            Match {
+                strategy: "8 call:5000 sleep:1000",
+                options: "--policy sfs --cgroup fn/*",
+            },
+        ],
+    )
+}
+
+fn arrivals_wait_for_no_system_calls(bench: &Bench) -> Result<()> {
+    let plan: Strategy = "1 call:1000000".parse()?;
+    let scheduler = bench.load("--policy learned --slice-us 20000 --no-overload")?;
+    fork_every(ms(2), 150)?;
+    scheduler.wait_for("a known function", |stats| stats.functions > 0)?;
+    let long = (0..2 * bench.cpus()).map(|_| Process::spawn(|_| tenant::play(&plan, 0)));
+    let long = long.collect::<Result<Vec<_>>>()?;
+    sleep(ms(300));
+    let mut longest = Duration::ZERO;
+    for _ in 0..40 {
+        let mut short = Process::burner(ms(2))?;
+        short.wait()?;
+        longest = longest.max(short.turnaround());
+        sleep(ms(11));
+    }
+    drop(long);
+    // Its own 2 ms and those of its fork, a turn to leave the kernel, to the next tick.
+    bench.at_most("the longest turnaround of 40 short ones", longest, ms(16))?;
+    scheduler.finish()
 }
 
 fn many_tasks_gain_nothing(bench: &Bench) -> Result<()> {

@@ -116,6 +116,7 @@ impl Breeder {
     fn changed(&mut self, step: Step) -> Step {
         match step {
             Step::Burn(us) => Step::Burn(self.scaled(us as f64, BURNS.0, BURNS.1) as u64),
+            Step::Call(us) => Step::Call(self.scaled(us as f64, BURNS.0, BURNS.1) as u64),
             Step::Sleep(us) => Step::Sleep(self.scaled(us as f64, SLEEPS.0, SLEEPS.1) as u64),
             _ => self.step(),
         }
@@ -123,7 +124,7 @@ impl Breeder {
 
     /// Returns a random step: burns and sleeps most often, then steps that begin invocations.
     fn step(&mut self) -> Step {
-        match self.below(20) {
+        match self.below(21) {
             0..=3 => self.burn(),
             4..=6 => Step::Sleep(self.between(SLEEPS)),
             7 | 8 => Step::Accept,
@@ -137,6 +138,7 @@ impl Breeder {
             16 => Step::Rename,
             17 => Step::Yield,
             18 => Step::Nice(self.below(40) as i32 - 20),
+            19 => Step::Call(self.between(BURNS)),
             _ => Step::Pin(self.below(self.cpus + 1)),
         }
     }
@@ -171,8 +173,7 @@ impl Breeder {
             part.tasks = part.tasks.clamp(1, most.min(left).max(1));
             left = left.saturating_sub(part.tasks);
         }
-        let burns = |step: &Step| matches!(step, Step::Burn(us) if *us > 0);
-        if !plan.0.iter().any(|part| part.steps.iter().any(burns)) {
+        if !plan.0.iter().any(|part| part.steps.iter().any(Step::burns)) {
             let burn = self.burn();
             plan.0[0].steps.insert(0, burn);
         }

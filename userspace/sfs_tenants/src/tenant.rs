@@ -2,7 +2,7 @@
 //! machine than their due, by a short plan.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::{bail, ensure, Context, Error, Result};
 use nix::unistd::{fork, getpid, ForkResult, Pid};
 
-use sfs_testbed::clock::{burn, sleep};
+use sfs_testbed::clock::{burn, cpu_time, sleep};
 use sfs_testbed::process::{confine, set_nice};
 
 /// The program's option with which a task of a tenant continues after an exec.
@@ -28,6 +28,8 @@ pub const PLAY: &str = "--play";
 pub enum Step {
     /// Burns this CPU time, in us.
     Burn(u64),
+    /// Burns this CPU time inside system calls, in us.
+    Call(u64),
     /// Sleeps for this time, in us.
     Sleep(u64),
     /// Connects to itself and accepts the connection.
@@ -69,10 +71,19 @@ const PLAIN: [(&str, Step); 9] = [
     ("rename", Step::Rename),
 ];
 
+impl Step {
+    /// Returns whether the step uses CPU time for as long as it says.
+    #[must_use]
+    pub fn burns(&self) -> bool {
+        matches!(self, Self::Burn(us) | Self::Call(us) if *us > 0)
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Burn(us) => write!(f, "burn:{us}"),
+            Self::Call(us) => write!(f, "call:{us}"),
             Self::Sleep(us) => write!(f, "sleep:{us}"),
             Self::Nice(value) => write!(f, "nice:{value}"),
             Self::Pin(cpu) => write!(f, "pin:{cpu}"),
@@ -95,6 +106,7 @@ impl FromStr for Step {
         Ok(match word.split_once(':') {
             None if word == "yield" => Self::Yield,
             Some(("burn", us)) => Self::Burn(us.parse()?),
+            Some(("call", us)) => Self::Call(us.parse()?),
             Some(("sleep", us)) => Self::Sleep(us.parse()?),
             Some(("nice", value)) => Self::Nice(value.parse()?),
             Some(("pin", cpu)) => Self::Pin(cpu.parse()?),
@@ -140,8 +152,7 @@ impl FromStr for Strategy {
 
 impl Strategy {
     fn burns(&self) -> bool {
-        let burns = |step: &Step| matches!(step, Step::Burn(us) if *us > 0);
-        self.tasks > 0 && self.steps.iter().any(burns)
+        self.tasks > 0 && self.steps.iter().any(Step::burns)
     }
 }
 
@@ -226,6 +237,7 @@ impl Player {
     fn take(&mut self, step: Step, strategy: &Strategy, next: usize) -> Result<()> {
         match step {
             Step::Burn(us) => burn(Duration::from_micros(us)),
+            Step::Call(us) => burn_in_the_kernel(Duration::from_micros(us))?,
             Step::Sleep(us) => sleep(Duration::from_micros(us)),
             Step::Accept => self.accept()?,
             Step::AcceptInVain => self.accept_in_vain()?,
@@ -303,6 +315,17 @@ impl Player {
         self.listener = None;
         Ok(())
     }
+}
+
+/// Uses CPU time in system calls, which clear memory, and nearly none between them.
+fn burn_in_the_kernel(demand: Duration) -> Result<()> {
+    let end = cpu_time() + demand;
+    let mut zeros = File::open("/dev/zero")?;
+    let mut memory = vec![0; 64 * 1024];
+    while cpu_time() < end {
+        zeros.read_exact(&mut memory)?;
+    }
+    Ok(())
 }
 
 /// Returns a number that is unique in this process.
