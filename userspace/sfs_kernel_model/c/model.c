@@ -334,6 +334,7 @@ void model_dump_task(struct task_struct *p)
 struct model_counts {
 	s64 demand;
 	s64 present;
+	s64 first;
 	s64 waiting[COUNTED_QUEUES];
 };
 
@@ -346,6 +347,7 @@ void model_counts_of(struct task_struct *p, struct model_counts *counts)
 		return;
 	counts->demand = tctx->in_demand != 0;
 	counts->present = tctx->present != 0;
+	counts->first = half_is_first(tctx);
 	if (half_queue_in(tctx))
 		counts->waiting[half_queue_in(tctx)] = 1;
 }
@@ -354,6 +356,7 @@ void model_counts_in_all(struct model_counts *counts)
 {
 	counts->demand = half_demand();
 	counts->present = half_present();
+	counts->first = half_first();
 	/* A queue in which a task without a context has waited counts one more, for good. Number 0
 	 * stands for the queues that are not counted. */
 	for (u32 i = 0; i < COUNTED_QUEUES; i++)

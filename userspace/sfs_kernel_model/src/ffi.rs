@@ -58,6 +58,8 @@ pub struct Counts {
     pub demand: i64,
     /// Runnable functions (`--policy learned`).
     pub present: i64,
+    /// Short turns in the local queues of CPUs, which are to find them.
+    pub first: i64,
     /// Those that wait, by the number of the queue.
     pub waiting: [i64; COUNTED_QUEUES],
 }

@@ -118,8 +118,11 @@ extern "C" fn bpf_timer_set_callback(timer: *const c_void, callback: *mut c_void
     })
 }
 
+/// BPF_F_TIMER_ABS: the time of CLOCK_MONOTONIC, not the time until then.
+const TIMER_ABS: u64 = 1;
+
 #[no_mangle]
-extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64 {
+extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, flags: u64) -> i64 {
     race::point();
     with(|s| {
         let start = s.number();
@@ -128,6 +131,10 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, _flags: u64) -> i64
         };
         found.start = start;
         let late = if s.faults.late_timers { LATE_NS } else { 0 };
+        let ns = match flags & TIMER_ABS {
+            0 => ns,
+            _ => ns.saturating_sub(s.monotonic()),
+        };
         let delay = s.until(ns) + late;
         s.after(delay, Event::Timer(timer as usize, start));
         0

@@ -94,6 +94,17 @@ static void half_set_completion_batch(u32 batch)
 {
 }
 
+/* It does not count these. */
+static bool half_is_first(const struct task_ctx *tctx)
+{
+	return false;
+}
+
+static s64 half_first(void)
+{
+	return 0;
+}
+
 static s64 half_demand(void)
 {
 	return filter_demand;

@@ -81,6 +81,22 @@ static void half_set_completion_batch(u32 batch)
 	completion_batch = batch;
 }
 
+/* Whether a CPU counts the task as a short turn in its local queue. */
+static bool half_is_first(const struct task_ctx *tctx)
+{
+	return tctx->first_on != 0;
+}
+
+/* The same of all CPUs. */
+static s64 half_first(void)
+{
+	s64 sum = 0;
+
+	for (u32 cpu = 0; cpu < nr_cpu_ids; cpu++)
+		sum += lookup_cpu_ctx(cpu)->nr_first;
+	return sum;
+}
+
 static s64 half_demand(void)
 {
 	return often.demand;

@@ -148,6 +148,7 @@ fn recount() {
         counted_in.insert(id, of.waiting);
         counted.demand += of.demand;
         counted.present += of.present;
+        counted.first += of.first;
         counted
             .waiting
             .iter_mut()
