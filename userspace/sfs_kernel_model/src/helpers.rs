@@ -81,9 +81,7 @@ extern "C" fn scx_bpf_task_cpu(task: *const TaskStruct) -> i32 {
 #[no_mangle]
 extern "C" fn bpf_task_from_pid(pid: i32) -> *mut TaskStruct {
     race::point();
-    let Ok(task) = usize::try_from(pid - FIRST_PID) else {
-        return ptr::null_mut();
-    };
+    let task = usize::try_from(pid - FIRST_PID).unwrap_or(usize::MAX);
     with(|s| match s.tasks.get(task) {
         Some(found) if found.place != Place::Dead => found.fields.task,
         _ => ptr::null_mut(),
@@ -109,17 +107,14 @@ extern "C" fn bpf_timer_init(timer: *const c_void, map: *mut c_void, _flags: u64
 #[no_mangle]
 extern "C" fn bpf_timer_set_callback(timer: *const c_void, callback: *mut c_void) -> i64 {
     race::point();
-    with(|s| match s.timers.get_mut(&(timer as usize)) {
-        Some(timer) => {
+    with(|s| {
+        let found = s.timers.get_mut(&(timer as usize));
+        found.map_or(ENOENT, |timer| {
             timer.callback = callback;
             0
-        }
-        None => ENOENT,
+        })
     })
 }
-
-/// BPF_F_TIMER_ABS: the time of CLOCK_MONOTONIC, not the time until then.
-const TIMER_ABS: u64 = 1;
 
 #[no_mangle]
 extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, flags: u64) -> i64 {
@@ -131,12 +126,8 @@ extern "C" fn bpf_timer_start(timer: *const c_void, ns: u64, flags: u64) -> i64 
         };
         found.start = start;
         let late = if s.faults.late_timers { LATE_NS } else { 0 };
-        let ns = match flags & TIMER_ABS {
-            0 => ns,
-            _ => ns.saturating_sub(s.monotonic()),
-        };
-        let delay = s.until(ns) + late;
-        s.after(delay, Event::Timer(timer as usize, start));
+        let ns = ns.saturating_sub((flags & 1) * s.monotonic()); // BPF_F_TIMER_ABS
+        s.after(s.until(ns) + late, Event::Timer(timer as usize, start));
         0
     })
 }

@@ -222,6 +222,6 @@ mod tests {
             .map(|_| breeder.step().to_string())
             .map(|step| step.split(':').next().unwrap().to_owned())
             .collect();
-        assert_eq!(words.len(), 14, "{words:?}");
+        assert_eq!(words.len(), 15, "{words:?}");
     }
 }
