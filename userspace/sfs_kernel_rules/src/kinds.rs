@@ -400,8 +400,8 @@ fn fair(call: &Call, l: &mut Look, pinned: i64) -> Plan {
     }
 }
 
-/// Its CPU resumes the task next, so an arrival may claim that CPU as if the task ran.
-/// What was taken from overdue work counts as overdue.
+/// Its CPU runs the task or resumes it next, and an arrival may claim that CPU. A turn that was taken
+/// from overdue work counts as overdue.
 pub fn show(l: &mut Look) {
     (l.r_rank, l.r_deadline) = (l.rank, if l.taken == 0 { l.deadline } else { 0 });
 }

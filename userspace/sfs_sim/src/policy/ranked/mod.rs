@@ -11,8 +11,9 @@
 //! - **Preemption.** An invocation that arrives or wakes and finds no free CPU
 //!   preempts the one with the worst rank, if its own rank is better and the
 //!   other is not overdue. If there is none, it preempts the worst overdue one
-//!   for a short turn, within a budget: a part of all CPUs. Nothing else
-//!   preempts. When a slice ends, the CPU goes to the earliest deadline, possibly
+//!   for a short turn, within a budget: a part of all CPUs. Whoever preempts
+//!   that turn pays as well, and what is left of it goes before all others.
+//!   Nothing else preempts. When a slice ends, the CPU goes to the earliest deadline, possibly
 //!   the same invocation's.
 //!
 //! This bounds waits. Once processor sharing would have given an invocation
